@@ -110,7 +110,7 @@ fn the_engine_and_the_store_mention_neither_http_nor_pages() {
     forbid(
         &["engine", "store"],
         &words,
-        "the engine and the store know no HTTP",
+        "the engine and the store must not use HTTP",
     );
 }
 
@@ -221,7 +221,7 @@ fn only_the_load_modules_of_pages_call_the_engine() {
             wrong.extend(mentions(&source, &["crate::engine", "crate::store"]));
         }
     }
-    assert_none(&wrong, "pages show view models");
+    assert_none(&wrong, "only load modules may use the engine");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn the_engine_treats_bodies_as_opaque_text() {
     forbid(
         &["engine", "store"],
         &words,
-        "bodies are opaque to the engine",
+        "the engine must not parse bodies",
     );
 }
 
@@ -239,7 +239,7 @@ fn only_the_store_names_the_database_driver() {
     confine(
         &["store"],
         &["sqlx", "sqlite3", "rusqlite"],
-        "the driver is the store's",
+        "only the store may name the database driver",
     );
 }
 
@@ -248,7 +248,7 @@ fn only_the_handshakes_name_the_tls_library() {
     confine(
         &["http/tls", "client/tls"],
         &["rustls"],
-        "TLS is the server's and the client's",
+        "only http/tls and client/tls may name the TLS library",
     );
 }
 
@@ -257,7 +257,7 @@ fn only_queries_use_the_grammar_of_sqlite() {
     confine(
         &["query"],
         &["sqlite3_parser"],
-        "the grammar is for queries",
+        "only queries may use the grammar of SQLite",
     );
 }
 
@@ -279,7 +279,7 @@ fn the_query_and_search_languages_import_no_other_module() {
         "SystemTime",
         "Instant",
     ];
-    let rule = "a language uses only what it is given";
+    let rule = "the query and search languages must not use other modules";
     forbid(&["query", "search"], &words, rule);
 }
 
@@ -289,7 +289,7 @@ fn only_the_engine_and_the_store_contain_sql() {
     confine(
         &["engine", "store", "query/parse"],
         &["SELECT "],
-        "SQL is the engine's and the store's",
+        "only the engine and the store may contain SQL",
     );
     let words = [
         "INSERT INTO ",
@@ -304,7 +304,7 @@ fn only_the_engine_and_the_store_contain_sql() {
     confine(
         &["engine", "store"],
         &words,
-        "SQL is the engine's and the store's",
+        "only the engine and the store may contain SQL",
     );
 }
 
@@ -329,7 +329,7 @@ fn only_the_clock_reads_the_current_time_for_engine_store_and_protocols() {
         .iter()
         .filter(|source| source.path != "src/engine/clock.rs");
     let wrong: Vec<String> = others.flat_map(|source| mentions(source, &words)).collect();
-    assert_none(&wrong, "time is an argument");
+    assert_none(&wrong, "only the clock may read the current time");
 }
 
 /// Features select modules, never code within a function.
@@ -359,7 +359,7 @@ fn features_select_modules_only() {
             }
         }
     }
-    assert_none(&wrong, "#[cfg(feature)] is on modules");
+    assert_none(&wrong, "#[cfg(feature)] may be set on modules only");
 }
 
 #[test]
@@ -437,5 +437,5 @@ fn no_file_names_a_package_host() {
             }
         }
     }
-    assert_none(&wrong, "no host of packages");
+    assert_none(&wrong, "no file may name a package host");
 }

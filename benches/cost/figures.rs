@@ -46,8 +46,8 @@ impl Figures {
         })
     }
 
-    /// Prints both sets side by side. False if a figure is too high or has no committed one. True if the compilers
-    /// differ, because the sets are not comparable then.
+    /// Prints both sets side by side. Returns false if a figure is too high or has no committed one. Returns true if
+    /// the compilers differ, because the sets are not comparable then.
     pub fn compare(&self, committed: &Figures) -> bool {
         let mut over_budget = Vec::new();
         let mut stale = false;
@@ -79,7 +79,7 @@ impl Figures {
         if over_budget.is_empty() {
             if stale {
                 println!(
-                    "some cost less than committed: commit the figures of `make cost ARGS=--accept`"
+                    "some sections cost less than the committed figures: update them with `make cost ARGS=--accept`"
                 );
             }
             return true;

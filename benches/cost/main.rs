@@ -59,7 +59,7 @@ pub fn boundary() {
     std::hint::black_box(());
 }
 
-/// Counts, and compares or accepts the figures. False if a section costs too much.
+/// Counts, and compares or accepts the figures. Returns false if a section costs too much.
 fn gate(accept: bool) -> Result<bool> {
     let counted = count()?;
     if accept {

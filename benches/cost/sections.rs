@@ -242,7 +242,7 @@ impl Driver {
         let queue = "/api/v0/queue/hosts";
         let create = format!(r#"{{"payload":{}}}"#, self.body);
         let mut polls = 0..;
-        // White space distinguishes the queries, and costs nothing else.
+        // Whitespace makes the queries different, at almost no cost.
         let mut poll = || {
             let space = " ".repeat(polls.next().unwrap_or(0) / POLLS_PER_QUERY);
             let query = format!(r#"[["IS","j.state",null]{space}]"#);

@@ -103,7 +103,7 @@ impl Connection {
 
     async fn read(&mut self) -> Result<()> {
         match self.stream.read_buf(&mut self.response).await? {
-            0 => Err("the server hung up".into()),
+            0 => Err("the server closed the connection".into()),
             _ => Ok(()),
         }
     }

@@ -77,7 +77,7 @@ pub async fn measure(target: &Target) -> Result<Vec<Delay>> {
     Ok(delays)
 }
 
-/// How often groups held the writer over 50 ms since the server started, and the longest time.
+/// How often commit groups held the writer over 50 ms since the server started, and the longest time.
 ///
 /// # Errors
 /// If the server does not report it.
@@ -97,7 +97,7 @@ pub async fn holds(target: &Target) -> Result<String> {
     let longest = buckets.iter().find(|(_, count)| *count >= all);
     let longest = longest.map_or(0.0, |(bound, _)| *bound);
     Ok(format!(
-        "{over} of {all} groups held the writer over 50 ms, and none over {longest} ms"
+        "{over} of {all} commit groups held the writer over 50 ms, and none over {longest} ms"
     ))
 }
 
@@ -212,7 +212,7 @@ fn of_large_payloads() -> Vec<Request> {
             200,
         ),
         (
-            "qless claim of these",
+            "qless claim of 7 payloads of 2 MiB",
             "GET",
             "/get/large/7?host=w",
             String::new(),
@@ -226,7 +226,7 @@ fn of_large_payloads() -> Vec<Request> {
             200,
         ),
         (
-            "qless claim of this",
+            "qless claim of a payload of 15 MiB",
             "GET",
             "/get/largest?host=w",
             String::new(),

@@ -10,8 +10,8 @@ use tokio::time::{Instant, interval};
 
 use super::Result;
 
-/// How often the position in SQLite's log is read. What is written between the last reading and the moment at which the
-/// log starts again from its beginning is missed: about 1 %.
+/// The time between two readings of the position in SQLite's log. Writes after the last reading before the log starts
+/// again from its beginning are missed: about 1 %.
 const INTERVAL: Duration = Duration::from_millis(5);
 
 /// Bytes of a page in SQLite's log, with its header.

@@ -101,11 +101,11 @@ impl Worker {
     }
 }
 
-fn expect(there: usize, wanted: usize, response: &str) -> Result<()> {
-    if there == wanted {
+fn expect(found: usize, wanted: usize, response: &str) -> Result<()> {
+    if found == wanted {
         return Ok(());
     }
-    Err(format!("{there} instead of {wanted}: {response}").into())
+    Err(format!("{found} jobs instead of {wanted}: {response}").into())
 }
 
 /// The IDs in `results`, which is an ID or an array of IDs.

@@ -116,7 +116,7 @@ impl Worker {
         self.reply.clear();
         loop {
             if self.stream.read_buf(&mut self.reply).await? == 0 {
-                return Err("the server hung up".into());
+                return Err("the server closed the connection".into());
             }
             if let Some(text) = text(&self.reply)? {
                 return Ok(text.to_owned());

@@ -53,7 +53,7 @@ pub async fn deliver(target: &Target, rounds: usize) -> Result<Delivery> {
         took.push(began.elapsed().as_secs_f64() * 1e3);
         let (_, published) = publisher.receive().await?;
         if job_id(published)? != id {
-            return Err(format!("{id} is another job than {published}").into());
+            return Err(format!("got job {id} instead of {published}").into());
         }
         let ack = format!("{path}/job/{id}");
         consumer.exchange("DELETE", &ack, "", 204).await?;

@@ -32,7 +32,8 @@ async fn verbs_that_change_a_job_keep_its_long_body() {
     let put = engine.put(q(), vec![long(1, LONG)], "client".to_owned(), at(0.0));
     put.await.unwrap().remove(0).unwrap();
     let key = JobKey::qless("j001");
-    let holds = async |when: &str| assert_eq!(*job(&engine, "j001").await.body, *body, "{when}");
+    let assert_body =
+        async |when: &str| assert_eq!(*job(&engine, "j001").await.body, *body, "{when}");
     assert_eq!(pop(&engine, 1.0, "w", 1).await, ["j001"]);
     let beats = vec![(key.clone(), None)];
     engine
@@ -41,7 +42,7 @@ async fn verbs_that_change_a_job_keep_its_long_body() {
         .unwrap()
         .remove(0)
         .unwrap();
-    holds("after a heartbeat").await;
+    assert_body("after a heartbeat").await;
     let fail = Fail {
         key: key.clone(),
         group: "g".to_owned(),
@@ -54,12 +55,12 @@ async fn verbs_that_change_a_job_keep_its_long_body() {
         .unwrap()
         .remove(0)
         .unwrap();
-    holds("after a failure").await;
+    assert_body("after a failure").await;
     let tags = vec![(key.clone(), vec!["t".to_owned()])];
     engine.tag(tags, at(4.0)).await.unwrap().remove(0).unwrap();
-    holds("after a tag").await;
+    assert_body("after a tag").await;
     engine.retry_failed(key.clone(), at(5.0)).await.unwrap();
-    holds("after a retry").await;
+    assert_body("after a retry").await;
     let claimed = engine.claim(Claim::of(q(), "w", 1), at(6.0)).await.unwrap();
     assert_eq!(*claimed[0].body, *body);
     let heartbeat = vec![(key.clone(), Some("\"short\"".to_owned()))];
@@ -90,9 +91,9 @@ async fn claims_return_long_bodies_in_order() {
         let bytes = if n < 28 { 1 << 20 } else { 10 };
         assert!(*job.body == *long(n, bytes).body, "{n}");
     }
-    let mut moments: Vec<_> = claimed.iter().map(|job| job.since).collect();
-    moments.dedup();
-    assert_eq!(moments.len(), 7);
+    let mut distinct_times: Vec<_> = claimed.iter().map(|job| job.since).collect();
+    distinct_times.dedup();
+    assert_eq!(distinct_times.len(), 7);
 }
 
 /// If other claims of the same transaction took the jobs that were read, a claim that got none must not report an empty

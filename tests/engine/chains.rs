@@ -41,7 +41,8 @@ async fn dependents_are_released_by_completion_but_not_by_advancing() {
     assert_eq!(pop(&engine, 101.0, "w", 5).await, ["c"]);
 }
 
-/// In the same request, another job gets a dependency on the dependent, for which less of it is loaded.
+/// In the request that completes `a`, another job gets a dependency on `x`, which depends on `a`. As a dependency, `x`
+/// is loaded without all of its data.
 #[tokio::test]
 async fn a_dependent_that_others_depend_on_waits_for_its_other_dependencies() {
     let engine = engine().await;
@@ -108,7 +109,7 @@ async fn a_job_cannot_depend_on_itself_even_indirectly() {
             .unwrap(),
         cycle("x")
     );
-    // In one request, too: the second of two jobs that would depend on each other is rejected.
+    // The same within one request: the second of two jobs that would depend on each other is rejected.
     put(&engine, 2.0, new("p")).await;
     let both = engine
         .put(

@@ -18,7 +18,7 @@ fn enqueue(id: &str) -> Enqueue {
 /// Enqueues jobs with these IDs and lets their retries run out.
 async fn dead_letter(engine: &Engine, ids: &[String]) {
     let (queue, before) = (QueueKey::relay("q"), size(engine).await);
-    // As many as a request may have that enqueues all or none.
+    // The maximum number of jobs in a request that enqueues all of them or none.
     for part in ids.chunks(1_600) {
         let jobs = part.iter().map(|id| enqueue(id)).collect();
         engine.enqueue(jobs, Mode::Unique).await.unwrap();

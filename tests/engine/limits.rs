@@ -8,13 +8,13 @@ use switchyard::engine::{
 };
 
 /// The number of distinct times. Each transaction has its own time.
-pub fn moments<'a>(times: impl IntoIterator<Item = &'a Time>) -> usize {
+pub fn distinct_times<'a>(times: impl IntoIterator<Item = &'a Time>) -> usize {
     times.into_iter().collect::<BTreeSet<_>>().len()
 }
 
 /// The number of transactions in which these jobs entered their state.
 fn transactions(jobs: &[Job]) -> usize {
-    moments(jobs.iter().map(|job| &job.since))
+    distinct_times(jobs.iter().map(|job| &job.since))
 }
 
 async fn waiting(engine: &Engine, queue: &QueueKey) -> Vec<Job> {
@@ -66,7 +66,7 @@ async fn cancel_splits_more_than_250_jobs() {
         engine.cancel(keys.collect(), None).await.unwrap();
         let (events, _) = engine.events(before, 1_000, Some("log")).await.unwrap();
         let times = events.iter().map(|event| &event.when);
-        assert_eq!((events.len(), moments(times)), (count, expected));
+        assert_eq!((events.len(), distinct_times(times)), (count, expected));
     }
 }
 
@@ -117,7 +117,7 @@ async fn payloads_of_2_mib_or_1000_tags_fill_a_transaction() {
     }
 }
 
-/// Of a longer message only a part is stored, but all of it is held in memory.
+/// Only a part of a longer message is stored, but the whole message is held in memory.
 #[tokio::test]
 async fn retry_messages_count_toward_the_payload_limit() {
     let engine = open(false).await;
@@ -207,9 +207,13 @@ async fn an_operation_has_at_most_1000_jobs_and_100_can_be_active() {
     ] {
         assert_eq!(operate(jobs).await, (refusal.clone(), refusal), "{jobs}");
     }
-    // No operation ends here.
+    // The engine runs no tasks, so all operations stay active.
     for active in 2..100 {
-        assert_eq!(operate(1).await, (None, None), "beside {active} others");
+        assert_eq!(
+            operate(1).await,
+            (None, None),
+            "with {active} active operations"
+        );
     }
     assert_eq!(
         operate(1).await,
@@ -297,7 +301,7 @@ async fn lists_load_100_dependencies_and_dependents() {
     let counts = [(99, 99), (100, 100), (101, 100)];
     let firsts = counts.map(|(count, _)| new(&format!("first-{count}")));
     add(&engine, &q(), firsts.into()).await;
-    // Each depends on those of the three that are to have more dependents than jobs created so far.
+    // Each job n depends on every `first-{count}` with a count above n, so `first-{count}` gets `count` dependents.
     let between = (0..101).map(|n| Put {
         depends: Some(
             (99.max(n + 1)..=101)

@@ -1,14 +1,14 @@
 //! Tags and dependencies are rows of their own, so transactions are bounded by their number too: one below, at, and one
 //! above each limit.
 
-use super::limits::moments;
+use super::limits::distinct_times;
 use super::*;
 use switchyard::engine::{JobAction, Recur};
 
 /// The number of transactions in which the events since `before` were published.
 async fn transactions_since(engine: &Engine, before: i64) -> usize {
     let (events, _) = engine.events(before, 1_000, Some("log")).await.unwrap();
-    moments(events.iter().map(|event| &event.when))
+    distinct_times(events.iter().map(|event| &event.when))
 }
 
 fn tagged(id: &str, tags: usize) -> Put {
@@ -88,7 +88,10 @@ async fn a_transaction_releases_2048_dependents_of_several_jobs() {
         let released = engine.jobs(EffectiveState::Waiting, Some(&to), page, None);
         let released = released.await.unwrap();
         let times = released.iter().map(|job| &job.ready_at);
-        assert_eq!((released.len(), moments(times)), (dependents, expected));
+        assert_eq!(
+            (released.len(), distinct_times(times)),
+            (dependents, expected)
+        );
     }
     assert_eq!(engine.check(None).await.unwrap(), []);
 }
@@ -113,7 +116,7 @@ async fn a_transaction_creates_children_with_16_kib_of_tags() {
         let leases = claimed.iter().filter_map(|job| job.lease.as_ref());
         let times: Vec<_> = leases.map(|lease| &lease.until).collect();
         assert_eq!(
-            (times.len(), moments(times)),
+            (times.len(), distinct_times(times)),
             (3, expected),
             "{bytes} bytes"
         );

@@ -25,7 +25,7 @@ async fn notes(engine: &Engine, id: &str) -> Vec<String> {
     notes.map(|text| text.chars().take(2).collect()).collect()
 }
 
-fn numbers() -> Vec<String> {
+fn expected_notes() -> Vec<String> {
     (0..NOTES).map(|n| format!("{n:02}")).collect()
 }
 
@@ -37,20 +37,20 @@ async fn verbs_keep_long_histories_and_tags() {
     let tagged = engine.tag(vec![(key("j"), tags.clone())], at(0.0)).await;
     tagged.unwrap().remove(0).unwrap();
     add_long_history(&engine, "j").await;
-    let is_whole = async |when: &str| {
+    let assert_unchanged = async |when: &str| {
         assert_eq!(job(&engine, "j").await.tags, tags, "{when}");
-        assert_eq!(notes(&engine, "j").await, numbers(), "{when}");
+        assert_eq!(notes(&engine, "j").await, expected_notes(), "{when}");
     };
     let changed = engine.prioritize(vec![(key("j"), 3.0)], at(2.0)).await;
     changed.unwrap().remove(0).unwrap();
-    is_whole("after a change of the priority").await;
+    assert_unchanged("after a change of the priority").await;
     let claimed = engine.claim(Claim::of(q(), "w", 1), at(3.0)).await.unwrap();
     assert_eq!(claimed[0].tags, tags, "a claim returns all tags");
     let heartbeat = engine.heartbeat(vec![(key("j"), None)], holder("w"), at(4.0));
     heartbeat.await.unwrap().remove(0).unwrap();
-    is_whole("after a heartbeat").await;
+    assert_unchanged("after a heartbeat").await;
     complete(&engine, 5.0, "w", "j").await.unwrap();
-    is_whole("after the completion").await;
+    assert_unchanged("after the completion").await;
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn one_request_changes_many_jobs_with_long_histories() {
     let changed = engine.prioritize(all, at(2.0)).await.unwrap();
     changed.into_iter().for_each(|one| one.unwrap());
     for id in [&ids[0], &ids[29], &ids[59]] {
-        assert_eq!(notes(&engine, id).await, numbers(), "{id}");
+        assert_eq!(notes(&engine, id).await, expected_notes(), "{id}");
         assert_eq!(job(&engine, id).await.priority, 7.0);
     }
 }
@@ -182,7 +182,7 @@ async fn jobs_with_too_many_dependents_for_one_transaction_are_canceled_all_or_n
         let keys = ids.into_iter().map(|id| key(id)).collect();
         engine.cancel(keys, at(1.0)).await
     };
-    // One dependent is not named: none of the first 101, and one of them.
+    // Leaves out one dependent: first one that is not among the first 101 dependents of a job, then one that is.
     for (missing, in_first) in [(109, false), (0, true)] {
         let some = dependents.iter().enumerate();
         let some = some.filter(|(n, _)| *n != missing).map(|(_, id)| id);
@@ -222,13 +222,13 @@ async fn each_repetition_of_a_job_counts_towards_the_size_of_a_list() {
 }
 
 #[tokio::test]
-async fn jobs_whose_tags_the_response_has_no_room_for_stay_unchanged() {
+async fn jobs_whose_tags_exceed_the_response_limit_stay_unchanged() {
     let engine = engine().await;
     put(&engine, 0.0, new("j")).await;
     let many = (0..1_000).map(|n| format!("{n:0>200}")).collect();
     let tagged = engine.tag(vec![(key("j"), many)], at(0.0)).await;
     tagged.unwrap().remove(0).unwrap();
-    // 232 kB each.
+    // Each result has about 232 kB.
     let items = (0..300)
         .map(|n| (key("j"), vec![format!("t{n}")]))
         .collect();

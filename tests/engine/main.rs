@@ -74,7 +74,7 @@ async fn open(trust_client_clock: bool) -> Engine {
 }
 
 /// An engine that deletes empty queues after this time.
-async fn opened(empty_queue_age: Duration) -> Engine {
+async fn open_with_empty_queue_age(empty_queue_age: Duration) -> Engine {
     Engine::open(&Options {
         empty_queue_age: Some(empty_queue_age),
         ..options()
@@ -183,17 +183,17 @@ fn ids(jobs: &[Job]) -> Vec<String> {
 /// Checks that stored counts equal the lengths of the lists.
 async fn assert_counts(engine: &Engine, now: f64) {
     for queue in engine.queues(at(now)).await.unwrap() {
-        for standing in EffectiveState::ALL {
+        for state in EffectiveState::ALL {
             let listed = engine
-                .jobs(standing, Some(&queue.queue.key), PAGE, at(now))
+                .jobs(state, Some(&queue.queue.key), PAGE, at(now))
                 .await
                 .unwrap();
-            let kept = queue.counts.of(standing);
+            let kept = queue.counts.of(state);
             assert_eq!(
                 kept,
                 i64::try_from(listed.len()).unwrap(),
                 "{} in {:?}",
-                standing.as_str(),
+                state.as_str(),
                 queue.queue.key
             );
         }

@@ -64,7 +64,7 @@ impl Walk {
         }
     }
 
-    /// Takes a step on both. Returns the outcome, or the difference.
+    /// Runs a step on the engine and on the model. Returns the outcome, or the difference.
     async fn step(&mut self, step: &Step) -> Result<String, String> {
         self.model.begin();
         if matches!(step, Step::Crash) && database::postgres().is_some() {

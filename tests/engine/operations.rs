@@ -35,8 +35,8 @@ async fn begin(engine: &Engine, action: JobAction, subject: Subject) -> i64 {
     engine.start_operation(asked).await.unwrap().unwrap()
 }
 
-/// Waits until `is_so` is true for the operation. Checks after every change.
-async fn once(engine: &Engine, id: i64, is_so: impl Fn(&Operation) -> bool) -> Operation {
+/// Waits until `condition` is true for the operation. Checks after every change.
+async fn once(engine: &Engine, id: i64, condition: impl Fn(&Operation) -> bool) -> Operation {
     let mut changes = engine.changes();
     let so = async {
         loop {
@@ -45,7 +45,7 @@ async fn once(engine: &Engine, id: i64, is_so: impl Fn(&Operation) -> bool) -> O
                 .await
                 .unwrap()
                 .expect("the operation exists");
-            if is_so(&operation) {
+            if condition(&operation) {
                 return operation;
             }
             changes.changed().await.unwrap();
@@ -92,7 +92,7 @@ async fn assert_consistent(engine: &Engine) {
 }
 
 /// The reasons of skipped jobs, by ID.
-async fn why(engine: &Engine, id: i64) -> Vec<(String, String)> {
+async fn skip_reasons(engine: &Engine, id: i64) -> Vec<(String, String)> {
     let skips = engine.skips(id, Place::First, 1_000).await.unwrap();
     let one = |skip: Skip| {
         (
@@ -304,7 +304,7 @@ async fn operations_skip_jobs_and_store_the_reason() {
             expected.push(((*id).to_owned(), format!("lmstfy {reason}")));
         }
         expected.sort();
-        assert_eq!(why(&engine, operation.id).await, expected);
+        assert_eq!(skip_reasons(&engine, operation.id).await, expected);
     }
     assert_eq!(count(&engine, "tag:new priority:5 queue:there").await, 7);
     assert_eq!(count(&engine, "tag:vip").await, 0);
@@ -325,19 +325,19 @@ async fn the_error_of_one_job_is_its_skip_reason() {
     complete_now(&engine, "w", "done").await;
     let operation = run(&engine, JobAction::Cancel, "class:Mail* api:qless").await;
     assert_eq!((operation.done, operation.skipped), (0, 1));
-    let skips = why(&engine, operation.id).await;
+    let skips = skip_reasons(&engine, operation.id).await;
     assert_eq!(
         skips[0].1,
         "job \"letter\" cannot be canceled because other jobs depend on it: after"
     );
     let operation = run(&engine, JobAction::Cancel, "done").await;
     assert_eq!(
-        why(&engine, operation.id).await[0].1,
+        skip_reasons(&engine, operation.id).await[0].1,
         "job \"done\" is already complete"
     );
     assert_eq!(operation.undo_until, None);
     let operation = run(&engine, JobAction::Retry, "later").await;
-    let skips = why(&engine, operation.id).await;
+    let skips = skip_reasons(&engine, operation.id).await;
     assert_eq!(
         skips[0].1,
         "job \"later\" is in state scheduled, not failed"
@@ -363,7 +363,10 @@ async fn operations_on_listed_jobs_ignore_later_jobs() {
     assert_eq!((operation.done, operation.skipped), (1, 2));
     let gone = "the job no longer exists";
     let nameless = (String::new(), gone.to_owned());
-    assert_eq!(why(&engine, id).await, [nameless.clone(), nameless]);
+    assert_eq!(
+        skip_reasons(&engine, id).await,
+        [nameless.clone(), nameless]
+    );
     assert_eq!(count(&engine, "queue:q").await, 4);
     let none = engine.start_operation(NewOperation {
         who: String::new(),
@@ -462,7 +465,7 @@ async fn jobs_with_long_payloads_and_many_terms_match() {
     let mut terms: Vec<String> = (0..30).map(|n| format!("-payload:absent{n}")).collect();
     terms.push("payload:end".to_owned());
     let done = run(&engine, JobAction::Cancel, &terms.join(" ")).await;
-    assert_eq!(why(&engine, done.id).await, []);
+    assert_eq!(skip_reasons(&engine, done.id).await, []);
     assert_eq!((done.state, done.done), (OperationState::Done, 40));
     assert_consistent(&engine).await;
 }

@@ -112,7 +112,7 @@ async fn jobs_that_are_claimed_between_two_pages_move_no_others() {
     };
     super::put(&engine, 14.0, urgent).await;
     assert_eq!(after(&engine, state, next, 15.0).await, second);
-    // The page before shows them, as the first page.
+    // The previous page shows them, and is the first page.
     let place = Place::Before(next);
     let before = engine.job_page(state, Some(&queue), place, 10, at(15.0));
     let before = before.await.unwrap();

@@ -7,7 +7,7 @@ use std::path::Path;
 mod server;
 
 /// The number of mutated requests.
-const CHANGED: usize = 3_000;
+const MUTATIONS: usize = 3_000;
 
 /// Bytes with a meaning for parsers.
 const PIECES: &[&[u8]] = &[
@@ -75,7 +75,7 @@ async fn no_mutated_request_makes_the_server_fail() {
         server.send(seed).await;
     }
     let mut numbers = Numbers(0x5eed);
-    for _ in 0..CHANGED {
+    for _ in 0..MUTATIONS {
         let (seed, other) = (
             &seeds[numbers.below(seeds.len())],
             &seeds[numbers.below(seeds.len())],

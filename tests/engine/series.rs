@@ -127,7 +127,8 @@ async fn lmstfy_verbs_are_counted() {
     };
     engine.claim(claim(60.0), None).await.unwrap();
     engine.claim(claim(0.0), None).await.unwrap();
-    // Two that a worker acknowledges or not, and one that was never claimed.
+    // The first job is acknowledged, the second one is dead-lettered, and the third one is acknowledged without a
+    // claim.
     engine
         .acknowledge(queue.clone(), vec![ids[0].clone()])
         .await
@@ -244,7 +245,7 @@ async fn old_minutes_become_hours_and_old_hours_are_deleted() {
 
 #[tokio::test]
 async fn deleting_a_queue_keeps_its_totals() {
-    let engine = opened(Duration::from_millis(300)).await;
+    let engine = open_with_empty_queue_age(Duration::from_millis(300)).await;
     let queue = QueueKey::relay("replies");
     let job = Enqueue {
         queue: queue.clone(),

@@ -27,7 +27,7 @@ async fn begin(engine: &Engine, secret: &str, now: i64) {
         .unwrap();
 }
 
-async fn holds(engine: &Engine, secret: &str, now: i64) -> bool {
+async fn is_valid(engine: &Engine, secret: &str, now: i64) -> bool {
     let found = engine.session(Hash::of(secret), at(now as f64)).await;
     found.unwrap().is_some()
 }
@@ -38,11 +38,11 @@ async fn an_unused_session_expires() {
     begin(&engine, "secret", 0).await;
     let found = engine.session(Hash::of("secret"), at(1.0)).await.unwrap();
     assert_eq!(found, Some(session("ada")));
-    assert!(!holds(&engine, "another", 1).await);
-    assert!(holds(&engine, "secret", SESSION_IDLE_S - 1).await);
+    assert!(!is_valid(&engine, "another", 1).await);
+    assert!(is_valid(&engine, "secret", SESSION_IDLE_S - 1).await);
     // It was used recently.
-    assert!(holds(&engine, "secret", 2 * SESSION_IDLE_S - 2).await);
-    assert!(!holds(&engine, "secret", 3 * SESSION_IDLE_S - 2).await);
+    assert!(is_valid(&engine, "secret", 2 * SESSION_IDLE_S - 2).await);
+    assert!(!is_valid(&engine, "secret", 3 * SESSION_IDLE_S - 2).await);
 }
 
 #[tokio::test]
@@ -52,14 +52,14 @@ async fn a_session_expires_after_a_week_regardless_of_use() {
     let mut now = 0;
     while now + SESSION_IDLE_S / 2 < SESSION_AGE_S {
         now += SESSION_IDLE_S / 2;
-        assert!(holds(&engine, "secret", now).await, "{now}");
+        assert!(is_valid(&engine, "secret", now).await, "{now}");
     }
-    assert!(!holds(&engine, "secret", SESSION_AGE_S).await);
+    assert!(!is_valid(&engine, "secret", SESSION_AGE_S).await);
     // One of the next sessions to start deletes it.
     for n in 0..100 {
         begin(&engine, &format!("new{n}"), SESSION_AGE_S).await;
     }
-    assert!(!holds(&engine, "secret", 1).await);
+    assert!(!is_valid(&engine, "secret", 1).await);
 }
 
 #[tokio::test]
@@ -68,8 +68,8 @@ async fn a_session_that_was_ended_is_deleted() {
     begin(&engine, "one", 0).await;
     begin(&engine, "other", 0).await;
     engine.end_session(Hash::of("one")).await.unwrap();
-    assert!(!holds(&engine, "one", 1).await);
-    assert!(holds(&engine, "other", 1).await);
+    assert!(!is_valid(&engine, "one", 1).await);
+    assert!(is_valid(&engine, "other", 1).await);
 }
 
 #[tokio::test]
@@ -93,11 +93,11 @@ async fn beyond_the_limit_the_oldest_sessions_are_deleted() {
         }
     };
     begin_some(0, SESSIONS_MAX).await;
-    assert!(holds(&engine, "0", now).await);
+    assert!(is_valid(&engine, "0", now).await);
     begin_some(SESSIONS_MAX, SESSIONS_MAX + 200).await;
-    assert!(!holds(&engine, "0", now).await);
-    assert!(holds(&engine, "200", now).await);
-    assert!(holds(&engine, &(SESSIONS_MAX + 199).to_string(), now).await);
+    assert!(!is_valid(&engine, "0", now).await);
+    assert!(is_valid(&engine, "200", now).await);
+    assert!(is_valid(&engine, &(SESSIONS_MAX + 199).to_string(), now).await);
 }
 
 #[tokio::test]
@@ -113,10 +113,10 @@ async fn a_user_has_20_sessions_and_ends_no_others() {
         begin(&n.to_string(), "vera", n).await;
     }
     for n in 1..=25 {
-        let holds = holds(&engine, &n.to_string(), 1).await;
-        assert_eq!(holds, n > 5, "{n}");
+        let is_valid = is_valid(&engine, &n.to_string(), 1).await;
+        assert_eq!(is_valid, n > 5, "{n}");
     }
-    assert!(holds(&engine, "admin", 1).await);
+    assert!(is_valid(&engine, "admin", 1).await);
 }
 
 #[tokio::test]

@@ -27,8 +27,9 @@ const CLIENTS: usize = 6;
 /// Actions in one run, besides the drain at its end.
 const ACTIONS: usize = 150;
 
-/// Every lease, and a little more.
+/// The duration of all leases.
 const LEASE: Duration = clients::LEASE;
+/// A little longer than a lease, in microseconds.
 const LEASE_OVER: u64 = 61_000_000;
 
 /// Rounds of the drain. Each outlasts a lease.
@@ -45,7 +46,7 @@ struct Open {
     call: Call,
 }
 
-/// How often things happened.
+/// How often each kind of event occurred.
 #[derive(Debug, Default)]
 struct Counts {
     calls: u64,
@@ -86,7 +87,7 @@ async fn template() -> TempDir {
 }
 
 fn copy(from: &Path, to: &Path) {
-    // First the log: what a checkpoint copies meanwhile is in the copy of the log, too.
+    // Copies the log first: it then contains everything that a checkpoint moves to the database during the copy.
     for name in ["sim.db-wal", "sim.db"] {
         if from.join(name).exists() {
             std::fs::copy(from.join(name), to.join(name)).unwrap();

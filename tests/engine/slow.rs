@@ -1,5 +1,5 @@
-//! Statements that take too long on Postgres: one of the writer fails only the request that causes it, and one that
-//! reads ends on the database too.
+//! Statements that take too long on Postgres. A slow write fails only the request that causes it. A slow read is
+//! canceled in the database, too.
 
 use futures::future::join_all;
 use sqlx::postgres::PgConnection;
@@ -7,7 +7,7 @@ use sqlx::{Connection, Transaction};
 
 use super::*;
 
-/// The requests that share a group with the slow one.
+/// The requests that share a commit group with the slow one.
 const OTHERS: usize = 40;
 
 /// Inserting the job `slow` takes a minute.
@@ -19,7 +19,7 @@ BEGIN
 END $$;
 CREATE TRIGGER slow BEFORE INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION slow();";
 
-/// The row that each group with events writes.
+/// The row that each commit group with events writes.
 const LOCK: &str = "SELECT CAST(id AS TEXT) FROM state WHERE id = 1 FOR UPDATE";
 
 const WAITING: &str = "

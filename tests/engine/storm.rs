@@ -1,5 +1,5 @@
 //! Stress test of all protocols together, with delays, expired leases, moves, cancels and requeues, while maintenance
-//! deletes complete jobs at once; on Postgres with two servers on one database, and a third one that joins at half
+//! deletes complete jobs at once. On Postgres, two servers share one database, and a third one joins after half of the
 //! time. Afterwards, no job may be lost, claimed again without a reason, or completed twice, and the consistency check
 //! must pass. A request may be refused if the database is too slow, but only if the log says so.
 //!
@@ -77,7 +77,7 @@ async fn no_job_is_lost_or_duplicated() {
         &verdict.lost,
         &verdict.second,
         &verdict.completed_twice,
-        &verdict.risen,
+        &verdict.delivered_after_end,
     ];
     for token in wrong.into_iter().flatten().take(20) {
         println!("{}", storm.record.story(*token));
@@ -217,10 +217,10 @@ fn qless_put(id: &str, token: Token, delay: f64) -> Put {
 }
 
 impl Actor {
-    /// Puts qless jobs, one or many at once, again with IDs whose jobs have ended; and moves, cancels and times out
-    /// some.
+    /// Puts qless jobs, one or several per request, and reuses the IDs of jobs that have ended. Moves, cancels and
+    /// times out some of the jobs.
     async fn put(mut self) {
-        let mut on_one: HashMap<String, Token> = HashMap::new();
+        let mut newest: HashMap<String, Token> = HashMap::new();
         let record = Arc::clone(&self.storm.record);
         while !self.storm.is_calm() {
             self.storm.pause().await;
@@ -228,7 +228,7 @@ impl Actor {
             let mut jobs = Vec::new();
             for _ in 0..self.random.one_of(&[1, 1, 3, 30]) {
                 let id = format!("{}-{}", self.name, self.random.below(IDS));
-                let is_open = on_one.get(&id).is_some_and(|token| !record.is_over(*token));
+                let is_open = newest.get(&id).is_some_and(|token| !record.is_over(*token));
                 if is_open || jobs.iter().any(|(other, _)| *other == id) {
                     continue;
                 }
@@ -242,21 +242,21 @@ impl Actor {
                 .await;
             let Some(done) = self.storm.response(done) else {
                 // The jobs may exist, so their IDs are not used again before they have ended.
-                on_one.extend(jobs);
+                newest.extend(jobs);
                 continue;
             };
             for ((id, token), done) in jobs.into_iter().zip(done) {
                 done.unwrap();
                 self.storm.begun(token);
-                on_one.insert(id, token);
+                newest.insert(id, token);
             }
-            self.act_as_operator(&on_one).await;
+            self.act_as_operator(&newest).await;
         }
     }
 
-    async fn act_as_operator(&mut self, on_one: &HashMap<String, Token>) {
+    async fn act_as_operator(&mut self, newest: &HashMap<String, Token>) {
         let id = format!("{}-{}", self.name, self.random.below(IDS));
-        let Some(token) = on_one
+        let Some(token) = newest
             .get(&id)
             .filter(|token| !self.storm.record.is_over(**token))
         else {
@@ -266,19 +266,19 @@ impl Actor {
         match self.random.below(4) {
             0 => {
                 // The job may have ended in the meantime.
-                let giving = self.storm.record.giving_back(Some(*token));
+                let release = self.storm.record.releasing(Some(*token));
                 let queue = QueueKey::qless(self.random.one_of(&QLESS));
                 let moved = match self.engine.relocate(key, queue, None).await {
                     Err(Error::NoSuchJob { .. }) => Ok(()),
                     moved => moved,
                 };
-                let moved = giving.end(self.storm.response(moved));
+                let moved = release.end(self.storm.response(moved));
                 self.storm.record.moved(*token, asked, moved.is_some());
             }
             1 => {
-                let giving = self.storm.record.giving_back(Some(*token));
+                let release = self.storm.record.releasing(Some(*token));
                 let timed_out = self.engine.time_out(vec![key], None).await;
-                giving.end(self.storm.response(timed_out));
+                release.end(self.storm.response(timed_out));
             }
             2 => match self.engine.cancel(vec![key], None).await {
                 Ok(()) => {
@@ -310,22 +310,22 @@ impl Actor {
             }
             for job in &jobs {
                 if let Some(token) = token_of(&job.body) {
-                    self.storm.record.came(token, asked, lease_of(job));
+                    self.storm.record.delivered(token, asked, lease_of(job));
                 }
             }
             for job in jobs {
-                self.deal_with(job).await;
+                self.process(job).await;
             }
         }
     }
 
-    async fn deal_with(&mut self, job: Job) {
+    async fn process(&mut self, job: Job) {
         let token = token_of(&job.body);
         let (key, record) = (job.key.clone(), Arc::clone(&self.storm.record));
         let holder = holder(&self.name);
         match self.random.below(40) {
             0 => {
-                let giving = record.giving_back(token);
+                let release = record.releasing(token);
                 let delay = self.random.one_of(&[0.0, 0.2]);
                 let retry = Retry {
                     key,
@@ -333,7 +333,7 @@ impl Actor {
                     reason: None,
                 };
                 let retried = self.engine.retry(vec![retry], holder, None).await;
-                giving.end(self.storm.response(retried));
+                release.end(self.storm.response(retried));
             }
             1 => {
                 let (group, message) = ("g".to_owned(), "m".to_owned());
@@ -343,7 +343,7 @@ impl Actor {
                     message,
                     body: None,
                 };
-                let giving = record.giving_back(token);
+                let release = record.releasing(token);
                 let failed = self.engine.fail(vec![fail], holder, None).await;
                 let failed = self.storm.response(failed);
                 if failed.as_ref().is_none_or(|failed| failed[0].is_ok()) {
@@ -355,10 +355,10 @@ impl Actor {
                     let retry = async || self.engine.retry_failed(key.clone(), None).await;
                     while self.storm.response(ignore_others(retry().await)).is_none() {}
                 }
-                giving.end(failed);
+                release.end(failed);
             }
             2 => {
-                let giving = record.giving_back(token);
+                let release = record.releasing(token);
                 let queue = QueueKey::qless(self.random.one_of(&QLESS));
                 let next = NextQueue {
                     queue,
@@ -367,7 +367,7 @@ impl Actor {
                 };
                 let turn = (key, job.body.into(), Some(next));
                 let completed = self.engine.complete(vec![turn], holder, None).await;
-                giving.end(self.storm.response(completed));
+                release.end(self.storm.response(completed));
             }
             3 => {
                 let renewed = self

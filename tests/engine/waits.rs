@@ -21,7 +21,7 @@ use super::*;
 const CONSUMERS: u64 = 16;
 
 /// How long the changes last.
-const UNREST: Duration = Duration::from_secs(6);
+const CHANGES: Duration = Duration::from_secs(6);
 
 /// The number of jobs that are put one after the other, after the changes have stopped.
 const PROBES: usize = 60;
@@ -76,7 +76,7 @@ async fn a_waiting_consumer_gets_every_available_job() {
         movers.spawn(scene(50).put_and_cancel());
         movers.spawn(scene(51).pause_and_limit());
     }
-    sleep(UNREST).await;
+    sleep(CHANGES).await;
     // On a busy machine, every lease of a second could expire before the job is completed.
     set(&engines[0], "heartbeat", Some("20")).await;
     is_calm.store(true, Ordering::Release);
@@ -129,7 +129,7 @@ async fn settle(engines: &[Engine]) {
         ];
         let mut counts = queues
             .iter()
-            .flat_map(|queue| open.map(|standing| queue.counts.of(standing)));
+            .flat_map(|queue| open.map(|state| queue.counts.of(state)));
         counts.all(|n| n == 0)
     };
     let settled = async {
@@ -138,7 +138,7 @@ async fn settle(engines: &[Engine]) {
         }
     };
     let settled = timeout(WAIT_MAX, settled).await;
-    assert!(settled.is_ok(), "jobs are available, but consumers wait");
+    assert!(settled.is_ok(), "the consumers have not completed all jobs");
 }
 
 /// Puts a job into a random queue. Returns its ID.

@@ -143,7 +143,7 @@ async fn an_operation_takes_all_jobs_from_a_worker() {
     assert!(ended.undo_until.is_none());
     assert_eq!(job(&engine, "a").await.state, State::TimedOut);
     assert_eq!(job(&engine, "c").await.state, State::Running);
-    // Timed-out jobs are first in line.
+    // Timed-out jobs are claimed first.
     let mut next = claim(&engine, &q(), "bob", 2).await;
     next.sort();
     assert_eq!(next, ["a", "b"]);

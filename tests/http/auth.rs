@@ -23,8 +23,13 @@ enum Credentials<'a> {
     Header(&'a str),
 }
 
-async fn ask(server: &Server, method: Method, path: &str, shown: Credentials<'_>) -> Response {
-    ask_from(server, method, path, shown, &[]).await
+async fn ask(
+    server: &Server,
+    method: Method,
+    path: &str,
+    credentials: Credentials<'_>,
+) -> Response {
+    ask_from(server, method, path, credentials, &[]).await
 }
 
 /// Sends a request with credentials and additional headers.
@@ -32,13 +37,13 @@ async fn ask_from(
     server: &Server,
     method: Method,
     path: &str,
-    shown: Credentials<'_>,
+    credentials: Credentials<'_>,
     headers: &[(&str, &str)],
 ) -> Response {
     let request = server
         .http
         .request(method.clone(), format!("http://{}{path}", server.address));
-    let mut request = match shown {
+    let mut request = match credentials {
         Credentials::None => request,
         Credentials::Bearer(token) => request.bearer_auth(token),
         Credentials::Basic(user, password) => request.basic_auth(user, Some(password)),
@@ -52,6 +57,9 @@ async fn ask_from(
 }
 
 /// The status of the response to a request with these credentials.
-async fn status(server: &Server, path: &str, shown: Credentials<'_>) -> u16 {
-    ask(server, Method::GET, path, shown).await.status().into()
+async fn status(server: &Server, path: &str, credentials: Credentials<'_>) -> u16 {
+    ask(server, Method::GET, path, credentials)
+        .await
+        .status()
+        .into()
 }

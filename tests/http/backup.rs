@@ -117,8 +117,8 @@ async fn put_until_killed(
     }
 }
 
-/// Starts clients that put jobs until the server is killed. Returns the IDs of acknowledged jobs as they come, and the
-/// clients.
+/// Starts clients that put jobs until the server is killed. Returns the set to which they add the IDs of acknowledged
+/// jobs, and the clients.
 fn put_from_all_clients(server: &Server) -> (Arc<Mutex<BTreeSet<String>>>, JoinSet<()>) {
     let acknowledged = Arc::new(Mutex::new(BTreeSet::new()));
     let mut clients = JoinSet::new();
@@ -267,7 +267,7 @@ async fn files_are_neither_overwritten_nor_replaced_by_accident() {
 }
 
 #[tokio::test]
-async fn a_link_to_the_database_stays_a_link() {
+async fn restore_keeps_a_symbolic_link_to_the_database() {
     let place = Place::new();
     let server = place.server("jobs.db");
     server
@@ -391,7 +391,7 @@ async fn a_killed_backup_leaves_no_incomplete_file_with_its_name() {
 }
 
 #[tokio::test]
-async fn a_crash_of_the_replaced_database_does_not_reach_the_restored_one() {
+async fn restore_ignores_the_write_ahead_log_of_the_replaced_database() {
     let place = Place::new();
     let mut server = place.server("jobs.db");
     server

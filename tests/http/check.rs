@@ -139,7 +139,7 @@ const BREAKAGES: [(&str, &str, &str); 30] = [
     ),
     (
         "worker",
-        // Just before it claimed the job, because maintenance forgets workers that were last seen long ago.
+        // Only a little earlier than its last claim, because maintenance forgets workers that were last seen long ago.
         "UPDATE workers SET last_seen = last_seen - 1 WHERE name = 'w'",
         "\"w\"",
     ),
@@ -171,7 +171,7 @@ async fn scene(database: &Path) -> Server {
 }
 
 /// Runs a statement directly on the database.
-pub async fn break_by_hand(path: &Path, sql: &'static str) {
+pub async fn run_statement(path: &Path, sql: &'static str) {
     let done = if database::postgres().is_some() {
         let address = database::address(path);
         let mut connection = PgConnection::connect(&address).await.unwrap();
@@ -205,7 +205,7 @@ async fn each_kind_of_inconsistency_is_found_and_repaired() {
         let server = scene(&path).await;
         let worker = server.by("w");
         assert_eq!(problems(worker).await, [], "before: {breakage}");
-        break_by_hand(&path, breakage).await;
+        run_statement(&path, breakage).await;
         let found = problems(worker).await;
         let repair_result = worker.post("/check", json!({"resolve": true})).await.ok();
         let of_kind =
@@ -227,7 +227,7 @@ async fn each_kind_of_inconsistency_is_found_and_repaired() {
             .await;
         assert_eq!(worker.pop("work").await["id"], "next");
         worker.complete("work", "next").await;
-        assert_eq!(problems(worker).await, [], "at work: {breakage}");
+        assert_eq!(problems(worker).await, [], "after more work: {breakage}");
     }
 }
 
@@ -241,7 +241,7 @@ async fn tags_that_cannot_be_read_are_logged_and_kept_until_they_are_repaired() 
     ]);
     client.post("/add/work", jobs).await.ok();
     let path = logged.database_path();
-    break_by_hand(
+    run_statement(
         &path,
         "UPDATE jobs SET tags = '[\"red\"' WHERE id = 'damaged'",
     )
@@ -288,7 +288,7 @@ async fn a_history_that_cannot_be_read_is_logged_and_replaced_by_a_note() {
         .await;
     let path = logged.database_path();
     let sql = "UPDATE jobs SET history = '[[\"put\"' || history WHERE id = 'damaged'";
-    break_by_hand(&path, sql).await;
+    run_statement(&path, sql).await;
     assert_eq!(client.pop("work").await["history"], json!([]));
     client.complete("work", "damaged").await;
     let log = logged.log();
@@ -312,7 +312,7 @@ async fn jobs_without_a_queue_get_one() {
     let path = folder.path().join("jobs.db");
     let server = scene(&path).await;
     let worker = server.by("w");
-    break_by_hand(&path, "UPDATE jobs SET queue = 77 WHERE id = 'waiting'").await;
+    run_statement(&path, "UPDATE jobs SET queue = 77 WHERE id = 'waiting'").await;
     let found = problems(worker).await;
     assert!(found.iter().any(|(kind, _)| kind == "queue"), "{found:?}");
     worker.post("/check", json!({"resolve": true})).await.ok();
@@ -333,7 +333,7 @@ async fn several_inconsistencies_are_repaired_together() {
         "DELETE FROM dependencies",
         "UPDATE jobs SET lease_until = NULL",
     ] {
-        break_by_hand(&path, breakage).await;
+        run_statement(&path, breakage).await;
     }
     let repair_result = worker.post("/check", json!({"resolve": true})).await.ok();
     assert_eq!(

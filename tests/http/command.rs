@@ -202,7 +202,7 @@ fn a_server_stops_although_its_output_is_not_read() {
     while server.try_wait().unwrap().is_none() {
         if began.elapsed() > Duration::from_secs(60) {
             server.kill().unwrap();
-            panic!("it does not stop");
+            panic!("the server does not stop");
         }
         std::thread::sleep(Duration::from_millis(10));
     }

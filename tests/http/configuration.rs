@@ -102,7 +102,7 @@ fn a_flag_overrides_the_environment_which_overrides_the_file() {
 }
 
 #[test]
-fn what_is_shown_is_a_configuration_file_with_the_same_meaning() {
+fn config_show_prints_an_equivalent_configuration_file() {
     let text = "allowed-host = [\"a.example\", \"b.example\"]\nhsts = true\ntrusted-proxy = \"10.0.0.0/8\"\nopen-relay = true\n";
     let file = Configured::new(text);
     let shown = file.printed(&["config", "show"], &[]);
@@ -155,7 +155,7 @@ fn secrets_are_not_shown() {
 }
 
 #[test]
-fn a_stronger_source_replaces_an_alternative_in_the_file() {
+fn an_option_of_the_environment_overrides_its_alternative_in_the_file() {
     let file = Configured::new("admin-token-file = \"/does/not/exist\"\n");
     let output = file.run(&["config", "check"], &[]);
     assert!(

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::support::raw::Connection;
 use crate::support::{Server, Stream, eventually};
 
-/// Sets all connection timeouts to 3 s, which is also the time of a test on a busy machine between two requests.
+/// Sets all connection timeouts to 3 s. Even on a busy machine, a test sends its next request within this time.
 const IMPATIENT: [&str; 2] = ["--connection-timeout", "3"];
 
 /// The time between two bytes of a slow client.

@@ -12,7 +12,7 @@ use crate::support::{
     HOSTILE_NAMES, STATES, Server, database, escape, meta_text, one_in_each_state,
 };
 
-const CLIENTS_TELL_TIME: &[&str] = &["--trust-client-clock"];
+const CLIENT_CLOCK: &[&str] = &["--trust-client-clock"];
 
 /// Numbers that careless code would round.
 const EXACT: &str =
@@ -122,7 +122,7 @@ async fn fill(server: &Server) {
 
 const QUEUES: [&str; 7] = ["work", "bulk", "fails", "timed", "again", "a/b", "hostile"];
 
-/// Whether clients resolve the name as a part of a path.
+/// Whether the name consists of dots, which clients resolve in paths.
 fn is_dots(name: &&str) -> bool {
     name.bytes().all(|byte| byte == b'.')
 }
@@ -215,7 +215,7 @@ async fn assert_work_continues(server: &Server) {
     assert_eq!(
         later.pop_ids("again", 100).await.len(),
         15,
-        "one a minute since 100"
+        "one per minute since 100 s"
     );
     server.at(1050).add_ids("bulk", &["newest"]).await;
     assert_eq!(server.at(1050).peek_ids("bulk").await, ["large", "newest"]);
@@ -226,7 +226,7 @@ async fn assert_work_continues(server: &Server) {
 /// Copies to another database, works there, copies back, and works there.
 async fn copy_there_and_back(folder: &TempDir, there: &str) {
     let from = sqlite(folder, "from.db");
-    let server = Server::at_url(&from, CLIENTS_TELL_TIME);
+    let server = Server::at_url(&from, CLIENT_CLOCK);
     fill(&server).await;
     let before = everything(&server, 108.0).await;
     server.stop().await;
@@ -243,14 +243,14 @@ async fn copy_there_and_back(folder: &TempDir, there: &str) {
             "{stderr}"
         );
     }
-    let server = Server::at_url(there, CLIENTS_TELL_TIME);
+    let server = Server::at_url(there, CLIENT_CLOCK);
     assert_same(&everything(&server, 108.0).await, &before);
     assert_work_continues(&server).await;
     let before = everything(&server, 1050.0).await;
     server.stop().await;
     let back = sqlite(folder, "back.db");
     copied(there, &back);
-    let server = Server::at_url(&back, CLIENTS_TELL_TIME);
+    let server = Server::at_url(&back, CLIENT_CLOCK);
     assert_same(&everything(&server, 1050.0).await, &before);
     let worker = server.by("w").at(1050);
     worker.complete("work", "scheduled").await;
@@ -290,7 +290,7 @@ async fn copy_to_postgres_and_back_keeps_everything() {
 async fn copy_handles_more_than_one_page_of_jobs() {
     let folder = TempDir::new().unwrap();
     let from = sqlite(&folder, "from.db");
-    let server = Server::at_url(&from, CLIENTS_TELL_TIME);
+    let server = Server::at_url(&from, CLIENT_CLOCK);
     let item = |n: usize| json!({"id": format!("job {n}"), "meta": n, "tags": ["t"]});
     for part in [0..10_000, 10_000..10_001] {
         let items: Vec<Value> = part.map(item).collect();
@@ -312,7 +312,7 @@ async fn copy_handles_more_than_one_page_of_jobs() {
         );
         assert!(stdout.contains("tags"), "{stdout}");
     }
-    let server = Server::at_url(&sqlite(&folder, "back.db"), CLIENTS_TELL_TIME);
+    let server = Server::at_url(&sqlite(&folder, "back.db"), CLIENT_CLOCK);
     let last = server.at(0).get("/job/job%2010000").await;
     assert_eq!(meta_text(last.results_text()), "10000");
     assert_eq!(

@@ -28,8 +28,8 @@ impl Installation {
         format!("sqlite://{}", self.path("jobs.db").display())
     }
 
-    /// An SQLite database with a queue, used by no server.
-    async fn used(&self) {
+    /// Creates an SQLite database with a queue. No server has it open.
+    async fn create_database(&self) {
         let server = Server::at_url(&self.address(), &[]);
         let job = json!({"id": "the-name-of-a-job", "meta": "the-payload-of-a-job"});
         server
@@ -90,7 +90,7 @@ async fn a_sound_installation_has_no_problems() {
         "{warnings:?}"
     );
     assert!(!installation.path("jobs.db").exists(), "nothing is created");
-    installation.used().await;
+    installation.create_database().await;
     let output = installation.doctor(&[]);
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(output.status.success(), "{text}");
@@ -123,7 +123,7 @@ async fn a_sound_installation_has_no_problems() {
 #[tokio::test]
 async fn problems_are_found_and_change_the_exit_code() {
     let installation = Installation::new();
-    installation.used().await;
+    installation.create_database().await;
     installation.assert_problem("access", "--admin-token", &["--listen", "0.0.0.0:0"]);
     installation.assert_problem("configuration", "HTTPS", &["--hsts"]);
     installation.run("DROP INDEX jobs_waiting").await;
@@ -190,7 +190,7 @@ async fn problems_are_found_and_change_the_exit_code() {
 #[tokio::test]
 async fn the_bundle_has_versions_and_counts_but_no_payloads_names_or_secrets() {
     let installation = Installation::new();
-    installation.used().await;
+    installation.create_database().await;
     installation
         .run("UPDATE tallies SET n = n + 3 WHERE kind = 0")
         .await;

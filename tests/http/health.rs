@@ -80,7 +80,7 @@ async fn without_its_database_a_server_is_alive_but_not_ready() {
     let is_counted = |it: &Metrics| it.value(put) == Some(1.0);
     metrics_when(&server, "the job is counted", is_counted).await;
     let becomes_ready = async |expected: u16| {
-        eventually("the check answers differently", async || {
+        eventually("the check has the expected status", async || {
             status(&server, &server.address, "/health/ready").await == expected
         })
         .await;
@@ -89,7 +89,7 @@ async fn without_its_database_a_server_is_alive_but_not_ready() {
     postgres.stop();
     becomes_ready(503).await;
     assert_eq!(status(&server, &server.address, "/health/live").await, 200);
-    // What the server counts itself remains.
+    // The metrics that the server counts itself are still shown.
     let metrics = metrics_when(&server, "the metrics show the outage", |it| {
         it.value("switchyard_database_up") == Some(0.0)
     })

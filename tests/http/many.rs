@@ -185,7 +185,7 @@ async fn slow_clients_do_not_keep_others_from_working() {
     })
     .await;
     println!(
-        "{} calls, beside {slow} slow clients: p99 {:.1} ms, {:.1} ms; without them {:.1} ms",
+        "{} calls, with {slow} slow clients: p99 {:.1} ms, {:.1} ms; without them {:.1} ms",
         3 * requests,
         beside.as_secs_f64() * 1e3,
         again.as_secs_f64() * 1e3,
@@ -270,7 +270,7 @@ async fn many_namespaces_are_used_at_once() {
 }
 
 #[tokio::test]
-async fn a_long_chain_of_dependencies_is_worked_off_and_canceled() {
+async fn a_long_chain_of_dependencies_is_completed_and_canceled() {
     let length = number("SWITCHYARD_CHAIN", 200);
     let server = Server::with(&["--no-auth"]);
     let chain = |prefix: &str| -> Vec<Value> {
@@ -298,8 +298,8 @@ async fn a_long_chain_of_dependencies_is_worked_off_and_canceled() {
     let canceled = began.elapsed();
     let hold = longest_hold(&server).await;
     println!(
-        "{length} jobs, a chain: put in {:.1} s, worked off in {:.1} s, another canceled in {:.1} s, longest hold of the \
-         writer {hold} s",
+        "{length} jobs, a chain: put in {:.1} s, completed in {:.1} s, another canceled in {:.1} s, longest hold of \
+         the writer {hold} s",
         put.as_secs_f64(),
         done.as_secs_f64(),
         canceled.as_secs_f64()

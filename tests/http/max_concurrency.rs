@@ -29,7 +29,11 @@ async fn no_more_jobs_run_than_the_limit() {
         ["d", "e"],
         "a peek does not count"
     );
-    assert_eq!(worker.pop_ids("other", 10).await.len(), 4, "its own only");
+    assert_eq!(
+        worker.pop_ids("other", 10).await.len(),
+        4,
+        "the limit of one queue does not apply to others"
+    );
     // The limit applies to all workers; workers that get no job are listed as well.
     assert_eq!(server.by("v").at(0).pop("work").await, Value::Null);
     let workers = server.at(0).get("/workers").await.ok();
@@ -77,7 +81,11 @@ async fn every_way_to_end_a_job_makes_room() {
     worker.add_ids("work", &["a", "b"]).await;
     worker.pop("work").await;
     worker.post("/timeout", json!("a")).await.ok();
-    assert_eq!(worker.pop_ids("work", 10).await, ["a"], "room for itself");
+    assert_eq!(
+        worker.pop_ids("work", 10).await,
+        ["a"],
+        "a timed-out job does not count as running"
+    );
 }
 
 #[tokio::test]

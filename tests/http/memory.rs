@@ -100,7 +100,7 @@ async fn large_responses_that_are_not_read_share_256_mib() {
         let head = connection.read_until("\r\n\r\n").await;
         (connection, parsed(&head).0)
     };
-    // Each of 60 MiB, and another 60 MiB while it is loaded.
+    // Each response has 60 MiB, and needs another 60 MiB while it is loaded.
     let mut unread = Vec::new();
     for _ in 0..3 {
         let (connection, status) = get().await;
@@ -120,7 +120,8 @@ async fn large_responses_that_are_not_read_share_256_mib() {
     assert_eq!(status, 200);
 }
 
-/// A server that gives slow clients time: one that is slower than the usual limits loses its memory.
+/// A server with a longer connection timeout, so that it does not disconnect the slow clients of a test and release
+/// their memory.
 fn with_patience() -> Server {
     Server::with(&["--trust-client-clock", "--connection-timeout", "300"])
 }
@@ -240,7 +241,7 @@ async fn requests_that_are_parsed_at_the_same_time_occupy_little_memory() {
     assert!(more < 600.0, "{more} MB");
 }
 
-/// Jobs that are loaded while no memory is free occupy it while they wait, so only a few may wait.
+/// A claim that waits for memory has already loaded its jobs, so only a few claims may wait.
 #[tokio::test]
 async fn claims_of_large_jobs_that_wait_have_at_most_64_mib() {
     const CLAIMS: usize = 12;

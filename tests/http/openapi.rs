@@ -54,7 +54,7 @@ fn described(description: &Value) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// The routes of the server that are not the dashboard's. A test of `auth::rows` compares the list with the router.
-fn routes(takes: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+fn routes(protections: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/auth/routes.txt");
     let text = fs::read_to_string(file).unwrap();
     let rows = text.lines().filter(|line| !line.starts_with('#'));
@@ -64,7 +64,7 @@ fn routes(takes: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
         };
         let is_described = !path.starts_with("/ui") && !path.starts_with("/openapi");
         let methods = methods.split(',').map(str::to_owned).collect();
-        (is_described && takes.contains(&needs)).then(|| (path.to_owned(), methods))
+        (is_described && protections.contains(&needs)).then(|| (path.to_owned(), methods))
     });
     rows.collect()
 }
@@ -72,9 +72,9 @@ fn routes(takes: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
 #[tokio::test]
 async fn the_descriptions_and_the_router_have_the_same_routes() {
     let server = Server::with(&[]);
-    for (api, takes) in FILES {
+    for (api, protections) in FILES {
         let description = description(&server, api).await;
-        assert_eq!(described(&description), routes(takes), "{api}");
+        assert_eq!(described(&description), routes(protections), "{api}");
         assert_eq!(description["openapi"], "3.1.0");
         assert_eq!(description["info"]["version"], env!("CARGO_PKG_VERSION"));
     }

@@ -28,7 +28,7 @@ struct Form {
 }
 
 /// The redirect after a form.
-struct Led {
+struct Redirect {
     to: String,
     flash: String,
 }
@@ -48,7 +48,7 @@ impl Person<'_> {
     }
 
     /// Posts a form; `typed` replaces fields of the same names.
-    async fn send(&self, form: &Form, typed: &[(&str, &str)]) -> Led {
+    async fn send(&self, form: &Form, typed: &[(&str, &str)]) -> Redirect {
         let mut fields = form.fields.clone();
         fields.retain(|(name, _)| !typed.iter().any(|(other, _)| name == other));
         let typed = typed.iter();
@@ -67,7 +67,7 @@ impl Person<'_> {
         let header = |name| response.headers()[name].to_str().unwrap().to_owned();
         let cookie = header("set-cookie");
         let value = cookie.split(['=', ';']).nth(1).unwrap().to_owned();
-        Led {
+        Redirect {
             to: header("location"),
             flash: percent_decoded(&value),
         }
@@ -82,7 +82,7 @@ impl Person<'_> {
     }
 
     /// Waits until the page of an operation contains `says`, and returns the number of a fact.
-    async fn fact_once(&self, path: &str, says: &str, fact: &str) -> i64 {
+    async fn wait_for_fact(&self, path: &str, says: &str, fact: &str) -> i64 {
         let found = std::cell::Cell::new(None);
         eventually(&format!("the page says {says}"), async || {
             let page = self.page(path).await;
@@ -94,7 +94,8 @@ impl Person<'_> {
     }
 
     async fn done(&self, path: &str) -> i64 {
-        self.fact_once(path, "chip text-complete", "Applied").await
+        self.wait_for_fact(path, "chip text-complete", "Applied")
+            .await
     }
 
     async fn found(&self, q: &str) -> bool {
@@ -206,8 +207,8 @@ async fn an_operation_changes_the_counted_jobs() {
     assert!(page.contains("Cancel or delete 1 job"), "{page}");
     let led = person.send(&form(&page, "undo"), &[]).await;
     assert_eq!(led.to, path);
-    person.fact_once(&path, "restored", "Restored").await;
-    let back = person.fact_once(&path, ">undone<", "Restored").await;
+    person.wait_for_fact(&path, "restored", "Restored").await;
+    let back = person.wait_for_fact(&path, ">undone<", "Restored").await;
     assert_eq!(back, 1);
     assert!(person.found("mail-00001 tag:vip").await);
     let list = person.page("/ui/operations").await;

@@ -23,7 +23,7 @@ struct PgBouncer {
 
 impl PgBouncer {
     /// Starts PgBouncer; `None` if it is not installed.
-    fn before(address: &str) -> Option<PgBouncer> {
+    fn in_front_of(address: &str) -> Option<PgBouncer> {
         let version = Command::new("pgbouncer").arg("--version").output().ok()?;
         println!("{}", String::from_utf8_lossy(&version.stdout));
         let (user, rest) = address.strip_prefix("postgres://")?.split_once('@')?;
@@ -42,7 +42,7 @@ impl PgBouncer {
         for (path, mode) in [(folder.path(), 0o755), (settings.as_path(), 0o644)] {
             std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         }
-        // It refuses to run as root.
+        // PgBouncer refuses to run as root.
         let mut command = Command::new("setpriv");
         command.args([
             "--reuid=nobody",
@@ -94,7 +94,7 @@ async fn two_servers_work_behind_a_transaction_pooler() {
     };
     let folder = TempDir::new().unwrap();
     let direct = database::created(&postgres, &folder.path().join("pooled"));
-    let Some(pooler) = PgBouncer::before(&direct) else {
+    let Some(pooler) = PgBouncer::in_front_of(&direct) else {
         println!("not run: pgbouncer is not installed");
         return;
     };

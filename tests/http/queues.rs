@@ -90,7 +90,11 @@ async fn a_queue_counts_its_jobs_by_state() {
     }
     assert!(queue["length"].is_u64(), "{queue}");
     let queues = worker.at(61).get("/queues").await.ok();
-    assert_eq!(queues, json!([queue]), "the list and the one say the same");
+    assert_eq!(
+        queues,
+        json!([queue]),
+        "the list and the single queue agree"
+    );
 }
 
 #[tokio::test]

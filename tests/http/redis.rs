@@ -226,7 +226,7 @@ async fn jobs_move_fail_and_return() {
     );
     let requeue = ["requeue", "w", "r", "b", "K", "{}", "0"];
     assert_eq!(redis.at(5, &requeue).await, "b");
-    // A job that is complete is passed over.
+    // A complete job does not make a cancel fail.
     redis.at(5, &["pop", "r", "w", "1"]).await;
     redis.at(5, &["complete", "b", "w", "r", "{}"]).await;
     assert_eq!(redis.at(6, &["cancel", "b", "c"]).await, json!(["b", "c"]));

@@ -8,7 +8,7 @@ use futures::future::{Either, select};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::check::break_by_hand;
+use crate::check::run_statement;
 use crate::support::{Server, database, eventually};
 
 const LEAVES: usize = 200;
@@ -31,7 +31,7 @@ async fn server_with_leaves(path: &Path) -> Server {
             "UPDATE jobs SET history = '[[\"note\",1,\"' || hex(zeroblob(250000)) || '\",null]]' WHERE state = 3"
         }
     };
-    break_by_hand(path, lengthen).await;
+    run_statement(path, lengthen).await;
     assert_eq!(worker.pop("work").await["id"], "need");
     server
 }

@@ -1,4 +1,4 @@
-//! The program in `docs/clients/rust.md` works off a job.
+//! The program in `docs/clients/rust.md` completes a job.
 
 // The program, as on the page.
 #[rustfmt::skip]

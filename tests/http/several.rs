@@ -77,9 +77,17 @@ async fn the_round_robin_position_is_kept_per_worker_and_list() {
     let cba = format!("{CBA}&order=round-robin");
     let ca = "/get?queue=C&queue=A&order=round-robin";
     assert_eq!(one_by_one(one, &cba, 1).await, ["c1"]);
-    assert_eq!(one_by_one(other, &cba, 1).await, ["c2"], "its own first");
+    assert_eq!(
+        one_by_one(other, &cba, 1).await,
+        ["c2"],
+        "the position of another worker is separate"
+    );
     assert_eq!(one_by_one(one, &cba, 1).await, ["b1"]);
-    assert_eq!(one_by_one(one, ca, 1).await, ["c3"], "another list");
+    assert_eq!(
+        one_by_one(one, ca, 1).await,
+        ["c3"],
+        "the position of another list is separate"
+    );
     assert_eq!(one_by_one(one, &cba, 1).await, ["a1"]);
     assert_eq!(one_by_one(other, &cba, 1).await, ["b2"]);
     assert_eq!(one_by_one(one, ca, 1).await, ["a2"]);
@@ -165,7 +173,11 @@ async fn a_paused_queue_is_skipped() {
     let ghost = server.by("ghost").at(0).get(CBA).await.ok();
     assert_eq!(ghost, Value::Null);
     let workers = server.at(0).get("/workers").await.ok();
-    assert_eq!(workers.as_array().unwrap().len(), 1, "it has not been seen");
+    assert_eq!(
+        workers.as_array().unwrap().len(),
+        1,
+        "a claim of paused queues lists no worker"
+    );
 }
 
 #[tokio::test]

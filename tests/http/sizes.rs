@@ -130,7 +130,10 @@ async fn nested_payloads_are_formatted_in_linear_size() {
         page(&server, "/ui/jobs/deep").await,
         page(&server, "/ui/jobs/small").await,
     );
-    assert!(deep.contains(&"[".repeat(16_000)), "as it is written");
+    assert!(
+        deep.contains(&"[".repeat(16_000)),
+        "without whitespace between the brackets"
+    );
     assert!(
         deep.len() < small.len() + 4 * nested.len(),
         "{}",

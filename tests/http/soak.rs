@@ -223,7 +223,7 @@ fn results() -> PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn half_of_the_maximum_load_needs_no_more_over_time() {
+async fn half_of_the_maximum_load_needs_no_more_resources_over_time() {
     let seconds = settings::number("SWITCHYARD_SOAK_S", 6);
     let folder = TempDir::new().unwrap();
     let database = folder.path().join("jobs.db");

@@ -228,8 +228,8 @@ async fn a_consume_names_at_most_1000_queues_including_duplicates() {
     }
 }
 
-/// Rendering the login page costs more than any other response to strangers. Connections that each request it take
-/// turns, so few pages are rendered before the next request of another client.
+/// The login page is the most expensive response for clients without credentials. Connections take turns, so few login
+/// pages are rendered before the next request of another client.
 #[tokio::test]
 async fn a_flood_of_login_pages_does_not_block_other_clients() {
     let token = ["--admin-token", "the-token-of-the-admin"];

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::support::random::Random;
 use crate::support::{Server, database, settings};
 
-/// The schemas from which the upgrades start that are killed: each is followed by migrations that change rows.
+/// The initial schemas of the upgrades that are killed. Each is followed by migrations that change rows.
 const INTERRUPTED: [usize; 3] = [1, 8, 15];
 
 /// Longer than `LONG` in `src/engine/model/body.rs`: a longer body than that has a row of its own.
@@ -134,7 +134,7 @@ async fn prepare(address: &str, schema: usize, count: u64) {
     });
 }
 
-/// Starts the server on the database, and checks that all jobs are there and that they work.
+/// Starts the server on the database, and checks that all jobs exist and can be processed.
 async fn assert_upgraded(address: &str, schema: usize, count: u64) {
     let server = Server::at_url(address, &[]);
     let client = server.client();
@@ -167,7 +167,7 @@ async fn assert_upgraded(address: &str, schema: usize, count: u64) {
     let worker = server.by("w");
     assert_eq!(worker.pop("work").await["id"], "job-0", "from {schema}");
     worker.complete("work", "job-0").await;
-    // The claim of before the upgrade is still valid.
+    // The lease from before the upgrade is still valid.
     worker.complete("work", "job-2").await;
     assert_eq!(
         client.get("/check").await.ok(),
@@ -177,7 +177,7 @@ async fn assert_upgraded(address: &str, schema: usize, count: u64) {
     server.stop().await;
 }
 
-/// The address of a database without tables; the folder keeps it.
+/// The address of a database without tables, in this folder.
 fn empty(folder: &TempDir) -> String {
     let path = folder.path().join("jobs.db");
     match database::postgres() {

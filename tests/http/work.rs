@@ -27,7 +27,7 @@ use crate::support::{Server, signal};
 /// A guard against a worker that does not end; no test waits this long.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Waits until the test creates the file `go`. Ends with the test, too.
+/// A script that waits until the test creates the file `go`, or ends.
 const WAIT: &str = r#"while [ -d "$DIR" ] && [ ! -e "$DIR/go" ]; do sleep 0.02; done;"#;
 
 /// A folder in which scripts leave files for the test, and the test for scripts. It is `$DIR` in the scripts.

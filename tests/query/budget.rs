@@ -7,8 +7,9 @@ use switchyard::query::{Query, Record};
 
 use super::{NOW, RECORD, parse, term};
 
-/// The payload has this many digits, and the budget allows as much work: one conversion fits, two do not.
+/// The number of digits of the payload.
 const DIGITS: usize = 200_000;
+/// The budget: one conversion of the payload fits, two do not.
 const WORK: u64 = 300_000;
 
 fn ask(query: &Query, payload: &str) -> Result<bool, BudgetExceeded> {

@@ -138,7 +138,7 @@ const ALSO_REFUSED: [&str; 29] = [
 fn texts_that_are_not_an_expression_over_one_job_are_rejected_at_the_error() {
     for (text, column) in REFUSED {
         let Err(refused) = term("=", text, "1") else {
-            panic!("{text:?} was taken");
+            panic!("{text:?} was accepted");
         };
         assert_eq!((refused.term, refused.part), (Some(0), Some(1)), "{text:?}");
         assert_eq!(refused.column, Some(column), "{text:?}: {refused}");
@@ -146,7 +146,7 @@ fn texts_that_are_not_an_expression_over_one_job_are_rejected_at_the_error() {
     for text in ALSO_REFUSED {
         for text in [text.to_owned(), format!("id = ({text})")] {
             let Err(refused) = term("=", "1", &text) else {
-                panic!("{text:?} was taken");
+                panic!("{text:?} was accepted");
             };
             assert_eq!((refused.term, refused.part), (Some(0), Some(2)), "{text:?}");
             assert!(refused.column.is_some(), "{text:?}: {refused}");

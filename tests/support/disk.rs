@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::Server;
 use super::random::Random;
 
-/// What a loss of power leaves whole or not at all.
+/// The unit that is written completely or not at all before a loss of power.
 const SECTOR: usize = 512;
 
 /// A database on a recorded disk.
@@ -150,7 +150,7 @@ enum Call {
 }
 
 impl Call {
-    /// Does again what the call did, for these sectors.
+    /// Repeats the call for these sectors.
     fn apply(&self, bytes: &mut Vec<u8>, mut is_written: impl FnMut(usize) -> bool) {
         match self {
             Call::Write(offset, data) => {

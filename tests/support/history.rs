@@ -134,9 +134,9 @@ impl History {
             .len()
     }
 
-    /// Checks the whole history. Leases are valid for `lease`; from the time `locks_lost` on, all leases count as
+    /// Checks the whole history. Leases are valid for `lease`; from the time `leases_lost` on, all leases count as
     /// expired.
-    pub fn check(&self, lease: Duration, locks_lost: Duration) -> Verdict {
+    pub fn check(&self, lease: Duration, leases_lost: Duration) -> Verdict {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let mut stories: BTreeMap<&str, Story> = BTreeMap::new();
         for call in calls.iter() {
@@ -169,7 +169,7 @@ impl History {
         }
         let mut verdict = Verdict::default();
         for (id, story) in stories {
-            story.judge(id, lease, locks_lost, &mut verdict);
+            story.judge(id, lease, leases_lost, &mut verdict);
         }
         verdict
     }
@@ -189,18 +189,18 @@ struct Story {
 }
 
 impl Story {
-    fn judge(mut self, id: &str, lease: Duration, locks_lost: Duration, verdict: &mut Verdict) {
+    fn judge(mut self, id: &str, lease: Duration, leases_lost: Duration, verdict: &mut Verdict) {
         let id = id.to_owned();
         self.deliveries.sort_unstable();
         let too_early = self.deliveries.windows(2).any(|pair| {
             let (first, second) = (pair[0], pair[1]);
             // A lease starts no earlier than the call, so it is valid until the start of the call + `lease` at least.
-            // Of calls that overlap, the one that was made later may have claimed the job first: a server that was
-            // stopped claims it when it continues.
+            // If two calls overlap, the later one may have claimed the job first: the server of the earlier one can
+            // have been suspended before it claimed the job.
             let is_within_lease = second.1 < first.0 + lease && first.1 < second.0 + lease;
             let mut returns = self.returns.iter();
             let is_returned = returns.any(|at| (first.0..=first.1.max(second.1)).contains(at));
-            is_within_lease && second.0 < locks_lost && !is_returned
+            is_within_lease && second.0 < leases_lost && !is_returned
         });
         let risen = |delivery: &(Duration, Duration)| {
             self.completions

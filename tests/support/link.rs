@@ -14,15 +14,15 @@ const BUFFER: usize = 16 * 1024;
 /// What the network does with the bytes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
-    /// Passes them on.
+    /// Passes bytes on.
     Works,
     /// Resets each connection.
     Cut,
-    /// Keeps requests and responses back, without an error.
+    /// Holds back requests and responses, without an error.
     Silent,
-    /// Passes requests on, and keeps responses back.
+    /// Passes requests on, and holds back responses.
     OneWay,
-    /// Passes them on after this time.
+    /// Passes bytes on after this delay.
     Slow(Duration),
 }
 
@@ -49,7 +49,7 @@ enum Bytes {
 }
 
 impl Link {
-    /// A network that works, to the database on this port.
+    /// A proxy for the database on this port, with a working network.
     pub async fn to(port: u16) -> Link {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
@@ -67,7 +67,7 @@ impl Link {
         self.address.port()
     }
 
-    pub fn becomes(&self, network: Network) {
+    pub fn set_network(&self, network: Network) {
         self.state.send_modify(|state| {
             state.network = network;
             if network == Network::Cut {
@@ -76,8 +76,8 @@ impl Link {
         });
     }
 
-    /// Ends all connections, and leads later ones to the database on this port.
-    pub fn leads_to(&self, port: u16) {
+    /// Closes all connections, and forwards later ones to the database on this port.
+    pub fn forward_to(&self, port: u16) {
         self.state.send_modify(|state| {
             state.port = port;
             state.generation += 1;

@@ -231,7 +231,7 @@ impl Load {
 /// history for leases of length `lease`.
 pub async fn settle(database: &str, history: &Arc<History>, lease: Duration) {
     let server = Server::at_url(database, &["--trust-client-clock"]);
-    let locks_lost = history.now();
+    let leases_lost = history.now();
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap()
@@ -250,7 +250,7 @@ pub async fn settle(database: &str, history: &Arc<History>, lease: Duration) {
     for state in ["waiting", "running", "stalled", "scheduled", "depends"] {
         assert_eq!(queue[state], 0, "{state}: {queue}");
     }
-    let verdict = history.check(lease, locks_lost);
+    let verdict = history.check(lease, leases_lost);
     let mut unfinished = BTreeSet::new();
     for id in &verdict.open {
         if server.at(now).state(id).await != "complete" {

@@ -45,7 +45,7 @@ impl Logged {
         std::fs::read_to_string(self.folder.path().join("log")).expect("the log")
     }
 
-    /// Stops the server gracefully. It must not wait until its time for requests in progress is over.
+    /// Stops the server gracefully. It must stop before the time limit for requests in progress.
     pub async fn stop_in_time(&mut self) {
         self.server.terminate();
         let status = self.server.stopped().await;

@@ -31,7 +31,7 @@ impl MachineClock {
 
     /// Sets the clock to the real time plus this offset in seconds.
     pub fn set(&self, ahead_s: i64) {
-        // Renamed, because servers read the file all the time.
+        // Replaces the file by a rename, so that a server never reads a part of the number.
         let new = self.0.path().join("new");
         fs::write(&new, ahead_s.to_string()).expect("a file of the test");
         fs::rename(new, self.file()).expect("a file of the test");

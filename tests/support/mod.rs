@@ -42,7 +42,7 @@ pub use stream::Stream;
 
 use tokio::task::JoinSet;
 
-/// Makes as many calls at once, by these clients in turn, and returns the results.
+/// Makes `count` concurrent calls, by these clients in turn, and returns the results.
 pub async fn at_once<C: Clone, T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     clients: &[C],
     count: usize,

@@ -38,14 +38,14 @@ impl Pair {
 
     /// Checks and stops both servers, and settles the history ([`settle`]).
     pub async fn settle(self, history: &Arc<History>, lease: Duration) {
-        self.is_sound().await;
+        self.assert_both_consistent().await;
         self.one.stop().await;
         self.other.stop().await;
         settle(&self.database, history, lease).await;
     }
 
     /// Runs the consistency check on both servers.
-    pub async fn is_sound(&self) {
+    pub async fn assert_both_consistent(&self) {
         for (server, _) in self.both() {
             assert_consistent(server).await;
         }

@@ -78,7 +78,7 @@ impl Postgres {
             format!("CREATE DATABASE {SMALL} TABLESPACE {SMALL}"),
         ] {
             let created = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut admin).await;
-            created.expect("it is created");
+            created.expect("the tablespace is created");
         }
         Some(postgres)
     }
@@ -155,7 +155,7 @@ impl Postgres {
     pub async fn archive_log(&self) -> PathBuf {
         let archive = self.folder.path().join("archive");
         fs::create_dir(&archive).expect("a folder for the archive");
-        chown(&archive, Some(self.owner.0), Some(self.owner.1)).expect("it can be given away");
+        chown(&archive, Some(self.owner.0), Some(self.owner.1)).expect("the owner can be changed");
         let folder = archive.display();
         let mut admin = PgConnection::connect(&self.address()).await.unwrap();
         for sql in [
@@ -165,14 +165,14 @@ impl Postgres {
             ),
         ] {
             let set = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut admin).await;
-            set.expect("it is set");
+            set.expect("the settings are changed");
         }
         drop(admin);
         self.restart();
         archive
     }
 
-    /// The time of the database. Later commits are after it.
+    /// The current time of the database. All later commits have a later time.
     pub async fn now(&self) -> String {
         let mut admin = PgConnection::connect(&self.address()).await.unwrap();
         let now = "SELECT clock_timestamp()::text FROM pg_sleep(0.01)";
@@ -198,7 +198,7 @@ impl Postgres {
         }
     }
 
-    /// A base backup, which is not started yet; see [`Postgres::recover`].
+    /// Makes a base backup. [`Postgres::recover`] starts a server on it.
     pub fn base_backup(&self) -> Postgres {
         let backup = Postgres {
             folder: owned_folder(self.owner),
@@ -213,7 +213,7 @@ impl Postgres {
         backup
     }
 
-    /// Starts a base backup with the changes in the archive up to this time.
+    /// Starts this base backup, and recovers the changes in the archive up to this time.
     pub async fn recover(&self, archive: &Path, time: &str) {
         let settings = self.data().join("postgresql.auto.conf");
         let mut text = fs::read_to_string(&settings).expect("the settings of the backup");
@@ -222,10 +222,10 @@ impl Postgres {
              recovery_target_action = 'promote'\n",
             archive.display()
         ));
-        fs::write(&settings, text).expect("it can be changed");
+        fs::write(&settings, text).expect("the settings can be written");
         let signal = self.data().join("recovery.signal");
-        fs::write(&signal, "").expect("it can be written");
-        chown(&signal, Some(self.owner.0), Some(self.owner.1)).expect("it can be given away");
+        fs::write(&signal, "").expect("the signal file can be written");
+        chown(&signal, Some(self.owner.0), Some(self.owner.1)).expect("the owner can be changed");
         self.start_again();
         let mut admin = PgConnection::connect(&self.address()).await.unwrap();
         let recovering = "SELECT pg_is_in_recovery()";
@@ -355,7 +355,7 @@ pub fn shared_owner() -> Option<(u32, u32)> {
         println!("not run: it needs PostgreSQL (scripts/postgres.sh)");
         return None;
     };
-    let data = fs::metadata(data).expect("the data of the shared one");
+    let data = fs::metadata(data).expect("the data of the shared server");
     Some((data.uid(), data.gid()))
 }
 
@@ -382,7 +382,7 @@ impl Drop for Postgres {
     }
 }
 
-/// Discards the output: the server that `pg_ctl` starts would keep a pipe open.
+/// Runs a command, which must succeed. Discards its output: the server that `pg_ctl` starts would keep a pipe open.
 fn run(command: &mut Command) {
     let status = command.stdout(std::process::Stdio::null()).status();
     let status = status.unwrap_or_else(|error| panic!("{command:?}: {error}"));

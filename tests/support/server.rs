@@ -75,15 +75,15 @@ impl Server {
         command
     }
 
-    /// The file of the program: the one that was compiled with the tests, or the one that `SWITCHYARD_TEST_PROGRAM`
-    /// names.
+    /// The path of the program: `SWITCHYARD_TEST_PROGRAM` if it is set, otherwise the program that was compiled with
+    /// the tests.
     pub fn path() -> PathBuf {
         let given = std::env::var_os("SWITCHYARD_TEST_PROGRAM");
         given.map_or_else(|| env!("CARGO_BIN_EXE_switchyard").into(), PathBuf::from)
     }
 
-    /// The program, without the environment variables of the user. Its site consists of `public/` only, whether or not
-    /// the pages have been built.
+    /// The program, without the `SWITCHYARD_` variables of the environment. Its site consists of `public/` only,
+    /// whether or not the pages have been built.
     pub fn program() -> Command {
         let mut command = Command::new(Server::path());
         command.env(

@@ -1,4 +1,4 @@
-//! Random steps, on few names, so that they often meet.
+//! Random steps. They use few names, so that many steps affect the same jobs and queues.
 
 use switchyard::engine::{
     Claim, Depend, Fail, JobAction, JobKey, LeaseHolder, NextQueue, Order, Put, QueueKey, Recur,
@@ -73,7 +73,7 @@ fn maybe<T>(random: &mut Random, value: impl FnOnce(&mut Random) -> T) -> Option
 
 fn holder(random: &mut Random) -> LeaseHolder {
     let queue = rarely(random, 8).then(|| one(random, &QUEUES).to_owned());
-    // Mostly the worker that claims most.
+    // In most cases the worker that claims most jobs.
     let worker = if rarely(random, 3) {
         one(random, &WORKERS)
     } else {
@@ -205,7 +205,7 @@ pub fn step(random: &mut Random) -> Step {
     }
 }
 
-/// Some time passes, rarely much.
+/// Advances the time, in most cases by less than a minute.
 fn advance(random: &mut Random) -> Step {
     let micros = i64::try_from(random.below(1_000_000)).unwrap();
     let seconds = match random.below(600) {
@@ -243,7 +243,7 @@ fn qless(random: &mut Random) -> Step {
         12..=17 => Step::Pop(pop(random, Order::Ordered)),
         18..=20 => Step::PopInTurn(pop(random, Order::RoundRobin)),
         21 => Step::Peek(queue(random), random.index(4)),
-        22..=40 => running(random),
+        22..=40 => worker_step(random),
         41 => {
             let count = random.below(3) + 1;
             Step::Cancel((0..count).map(|_| key(random)).collect())
@@ -256,7 +256,7 @@ fn qless(random: &mut Random) -> Step {
             };
             Step::Depend(key(random), change)
         }
-        44..=51 => about(random),
+        44..=51 => any_state_step(random),
         52 => {
             let group = one(random, &["g0", "g1", "failed-retries-a"]).to_owned();
             Step::Unfail(group, maybe(random, queue), random.index(4) + 1)
@@ -284,7 +284,7 @@ fn configure(random: &mut Random) -> Step {
 }
 
 /// What a worker does with its job.
-fn running(random: &mut Random) -> Step {
+fn worker_step(random: &mut Random) -> Step {
     let reason = ("g1".to_owned(), "why".to_owned());
     match random.below(20) {
         0..=6 => Step::Complete(key(random), body(random), holder(random)),
@@ -319,8 +319,8 @@ fn running(random: &mut Random) -> Step {
     }
 }
 
-/// What is done to a job in any state.
-fn about(random: &mut Random) -> Step {
+/// A step on a job in any state.
+fn any_state_step(random: &mut Random) -> Step {
     let key = key(random);
     match random.below(7) {
         0 => Step::Prioritize(key, one(random, &[-5.0, 0.0, 7.0])),

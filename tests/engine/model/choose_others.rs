@@ -97,7 +97,7 @@ fn run(random: &mut Random) -> RunOf {
     }
 }
 
-/// A claim of one job: those of several jobs with equal timeouts would expire, and be dead-lettered, in any order.
+/// A claim of one job. Several jobs with equal timeouts would expire, and be dead-lettered, in any order.
 fn next(random: &mut Random) -> Claim {
     let mut queues = vec![relay_queue(random)];
     let other = relay_queue(random);

@@ -16,7 +16,7 @@ struct Candidates {
     expired: VecDeque<Key>,
     waiting: VecDeque<Key>,
     free: Option<usize>,
-    /// As many were found as wanted.
+    /// Whether there may be more jobs: as many were found as requested.
     is_cut: bool,
 }
 
@@ -84,7 +84,7 @@ impl Model {
         jobs
     }
 
-    /// One transaction.
+    /// Claims jobs in one transaction.
     fn claim_batch(&mut self, claim: &Claim) -> Batch {
         let mut all = All::new();
         for queue in &claim.queues {
@@ -304,7 +304,7 @@ impl Model {
         jobs
     }
 
-    /// Ends an expired lease of qless. Whether the job can be leased now.
+    /// Ends an expired lease of qless. Returns whether the job can be leased now.
     fn claim_expired(&mut self, claim: &Claim, key: &Key) -> bool {
         let now = self.now;
         let grace_s = self.option("grace-period").unwrap_or(claim.grace_s);

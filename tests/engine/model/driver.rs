@@ -105,12 +105,12 @@ impl Driver {
         self.clock.set(Time(now));
     }
 
-    /// Opens the database as the end of the process would leave it: with all commits, and without the end of anything
-    /// else.
+    /// Opens the database as a crash of the process leaves it: with all commits, and without any cleanup.
     async fn crash(&mut self) {
         if database::postgres().is_none() {
             let folder = TempDir::new().unwrap();
-            // First the log: what a checkpoint copies meanwhile is in the copy of the log, too.
+            // Copies the log first: it then contains everything that a checkpoint moves to the database during the
+            // copy.
             for name in ["model.db-wal", "model.db"] {
                 copy(&self.folder.path().join(name), &folder.path().join(name));
             }

@@ -61,7 +61,7 @@ pub struct ModelJob {
     pub created_at: i64,
     pub spawned_from: Option<String>,
     pub needs: BTreeSet<String>,
-    /// The bytes of a record's log, roughly.
+    /// The approximate size of a record's log, in bytes.
     pub log_bytes: usize,
 }
 

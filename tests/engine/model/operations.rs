@@ -24,11 +24,12 @@ pub enum Stage {
 
 #[derive(Clone, Debug)]
 pub struct ModelOperation {
-    /// From the sequence of the jobs: jobs with a higher number are not affected.
+    /// A number from the sequence of the jobs, taken at the start. Jobs with a higher number are not affected.
     pub seq: i64,
     pub action: JobAction,
-    /// The qless queue of a search, or else the numbers of the jobs.
+    /// The qless queue, if a search selects the jobs.
     pub queue: Option<String>,
+    /// The numbers of the jobs, if they are listed.
     pub seqs: BTreeSet<i64>,
     pub stage: Stage,
     pub done: i64,
@@ -232,7 +233,7 @@ impl Model {
         operation.end(Stage::Done, self.now);
     }
 
-    /// Applies the action to a job. Whether it was possible.
+    /// Applies the action to a job. Returns whether that was possible.
     fn apply_action(&mut self, action: &JobAction, key: &Key) -> bool {
         let Some(job) = self.jobs.get(key) else {
             return false;
@@ -281,7 +282,7 @@ impl Model {
         operation.undo_until = None;
     }
 
-    /// Restores a removed job. Whether that was possible.
+    /// Restores a removed job. Returns whether that was possible.
     fn restore(&mut self, key: &Key, mut job: ModelJob) -> bool {
         let now = self.now;
         let is_of_deleted_queue =

@@ -3,14 +3,14 @@
 use switchyard::engine::{Enqueue, Mode, Publish, QueueKey, State, UNLIMITED};
 
 use super::memory::{Key, Model, ModelJob, Outcome, Scope, after};
-use super::qless::no;
+use super::qless::refuse;
 use super::steps::{RecordQueue, RunOf};
 
-/// The limit of a record's log, in bytes. The model counts bytes only roughly. That is enough, because no log in a walk
-/// ends closer to the limit than half the size of a large event.
+/// The limit of a record's log, in bytes. The model counts bytes only approximately. That is enough: at the end of a
+/// walk, each log differs from the limit by more than half the size of a large event.
 const LOG_BYTES_MAX: usize = 1 << 20;
 
-fn ends(now: i64, ttl_s: u32) -> Option<i64> {
+fn expiry(now: i64, ttl_s: u32) -> Option<i64> {
     (ttl_s > 0).then(|| after(now, f64::from(ttl_s)))
 }
 
@@ -23,7 +23,7 @@ impl Model {
         job.retries = i64::from(publish.tries) - 1;
         job.remaining = job.retries;
         job.body.clone_from(&publish.body);
-        job.expires_at = ends(self.now, publish.ttl_s);
+        job.expires_at = expiry(self.now, publish.ttl_s);
         job.set_available(self.now, f64::from(publish.delay_s));
         self.jobs.insert((Scope::Lmstfy, name.clone()), job);
         name
@@ -33,7 +33,7 @@ impl Model {
         self.jobs.get(key).is_some_and(|job| job.queue == *queue)
     }
 
-    /// Deletes a published job, in any state. Whether it was in this queue.
+    /// Deletes a published job, in any state. Returns whether it was in this queue.
     pub fn acknowledge(&mut self, queue: &QueueKey, key: &Key) -> bool {
         let found = self.is_in(queue, key);
         if found {
@@ -77,19 +77,19 @@ impl Model {
     pub fn respawn_job(&mut self, key: &Key, ttl_s: u32) -> Result<String, String> {
         let (now, place) = (self.now, self.tick());
         let Some(job) = self.jobs.get_mut(key) else {
-            return no("NoSuchJob");
+            return refuse("NoSuchJob");
         };
         if job.state != State::Dead {
-            return no("NotDead");
+            return refuse("NotDead");
         }
         job.state = State::Waiting;
         (job.ready_at, job.since) = (place, now);
         (job.retries, job.remaining) = (0, 0);
-        job.expires_at = ends(now, ttl_s);
+        job.expires_at = expiry(now, ttl_s);
         Ok("respawned".to_owned())
     }
 
-    /// Ends an expired lease of lmstfy or Relay. Whether the job is waiting again.
+    /// Ends an expired lease of lmstfy or Relay. Returns whether the job is waiting again.
     pub fn expire(&mut self, key: &Key) -> bool {
         let Some(job) = self.jobs.get_mut(key) else {
             return false;
@@ -164,7 +164,7 @@ impl Model {
             let is_repeated =
                 before.any(|other| (&other.queue, &other.id) == (&job.queue, &job.id));
             if is_repeated || leaving != Some(&key) && self.jobs.contains_key(&key) {
-                return no("JobExists");
+                return refuse("JobExists");
             }
         }
         Ok(())
@@ -173,7 +173,7 @@ impl Model {
     pub fn enqueue(&mut self, jobs: &[Enqueue], mode: Mode) -> Result<String, String> {
         if mode == Mode::Unique {
             if jobs.len() > 1_600 {
-                return no("TooMany");
+                return refuse("TooMany");
             }
             self.check_unique(jobs, None)?;
         }
@@ -249,10 +249,10 @@ impl Model {
 
     pub fn reenqueue_dead(&mut self, queue: &QueueKey, dead: &Key) -> Result<String, String> {
         let Some(job) = self.jobs.get(dead).cloned() else {
-            return no("NoSuchJob");
+            return refuse("NoSuchJob");
         };
         if job.state != State::Dead {
-            return no("NotDead");
+            return refuse("NotDead");
         }
         let again = Enqueue {
             queue: queue.clone(),
@@ -307,7 +307,7 @@ impl Model {
         let key = QueueKey::jobq(&queue.name);
         match self.queues.contains_key(&key) && !queue.deleted {
             true => Ok(key),
-            false => no("NoSuchQueue"),
+            false => refuse("NoSuchQueue"),
         }
     }
 
@@ -333,7 +333,7 @@ impl Model {
     ) -> Result<String, String> {
         let key = self.record_queue(queue)?;
         let Some(known) = self.queues.get_mut(&key) else {
-            return no("NoSuchQueue");
+            return refuse("NoSuchQueue");
         };
         known.last_number += 1;
         let id = known.last_number.to_string();
@@ -355,10 +355,10 @@ impl Model {
     ) -> Result<String, String> {
         let now = self.tick();
         let Some(job) = self.jobs.get_mut(key) else {
-            return no("NoSuchJob");
+            return refuse("NoSuchJob");
         };
         if job.log_bytes + bytes > LOG_BYTES_MAX {
-            return no("LogFull");
+            return refuse("LogFull");
         }
         job.log_bytes += bytes;
         job.updated_at = Some(job.updated_at.map_or(now, |at| now.max(at + 1)));
@@ -385,7 +385,7 @@ impl Model {
     ) -> Result<String, String> {
         let key = (Scope::In(self.record_queue(queue)?), id.to_string());
         let Some(job) = self.jobs.get(&key) else {
-            return no("NoSuchJob");
+            return refuse("NoSuchJob");
         };
         let state = job.work_state.clone().unwrap_or_else(|| "null".to_owned());
         if state != old {

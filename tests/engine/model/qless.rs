@@ -8,11 +8,11 @@ use switchyard::engine::{
 
 use super::memory::{Key, Model, ModelJob, ModelRecurring, Outcome, SECOND, after, qless};
 
-/// Tags and dependencies of one job.
-const MANY: usize = 2_000;
+/// Maximum number of tags, and of dependencies, of one job.
+const LINKS_MAX: usize = 2_000;
 
-/// A refusal.
-pub fn no<T>(name: &str) -> Result<T, String> {
+/// The outcome of a verb that is refused with this error.
+pub fn refuse<T>(name: &str) -> Result<T, String> {
     Err(format!("!{name}"))
 }
 
@@ -26,29 +26,29 @@ impl Model {
     /// The job that this worker has leased.
     pub fn leased(&self, key: &Key, holder: &LeaseHolder) -> Result<&ModelJob, String> {
         let Some(job) = self.jobs.get(key) else {
-            return no("NoSuchJob");
+            return refuse("NoSuchJob");
         };
         let (Some(lease), State::Running) = (&job.lease, job.state) else {
-            return no("NotRunning");
+            return refuse("NotRunning");
         };
         if lease.worker != holder.worker {
-            return no("WrongWorker");
+            return refuse("WrongWorker");
         }
         match &holder.queue {
-            Some(queue) if *queue != job.queue.name => no("WrongQueue"),
+            Some(queue) if *queue != job.queue.name => refuse("WrongQueue"),
             _ => Ok(job),
         }
     }
 
     /// Those of the IDs whose jobs exist and are not complete.
     pub fn unmet(&self, id: &str, needs: &[String]) -> Result<BTreeSet<String>, String> {
-        if needs.iter().collect::<BTreeSet<_>>().len() > MANY {
-            return no("TooMany");
+        if needs.iter().collect::<BTreeSet<_>>().len() > LINKS_MAX {
+            return refuse("TooMany");
         }
         let (mut open, mut seen) = (vec![id.to_owned()], BTreeSet::new());
         while let Some(id) = open.pop() {
             if needs.contains(&id) {
-                return no("DependencyCycle");
+                return refuse("DependencyCycle");
             }
             if seen.insert(id.clone()) {
                 open.extend(self.dependents(&id));
@@ -74,11 +74,11 @@ impl Model {
         let id = put.id.clone().unwrap_or_default();
         let key = qless(&id);
         if requeue && !self.jobs.contains_key(&key) {
-            return no("NoSuchJob");
+            return refuse("NoSuchJob");
         }
         let tags = distinct(put.tags.as_deref().unwrap_or_default());
-        if tags.len() > MANY {
-            return no("TooMany");
+        if tags.len() > LINKS_MAX {
+            return refuse("TooMany");
         }
         let needs = match &put.depends {
             Some(ids) => Some(self.unmet(&id, ids)?),
@@ -148,7 +148,7 @@ impl Model {
         Ok(self.jobs[key].state.as_str().to_owned())
     }
 
-    /// Makes a job available that depends on no other one any more.
+    /// Makes a job available after its last dependency is gone.
     fn release(&mut self, key: &Key) {
         let now = self.now;
         if let Some(job) = self.jobs.get_mut(key)
@@ -184,7 +184,7 @@ impl Model {
         let (now, worker) = (self.now, holder.worker.clone());
         let reason = retry.reason.clone();
         let Some(job) = self.jobs.get_mut(&key) else {
-            return no("NoSuchJob");
+            return refuse("NoSuchJob");
         };
         job.remaining -= 1;
         let failure = reason.map(|(group, message)| (group, message, worker.clone(), now));
@@ -228,10 +228,10 @@ impl Model {
                 continue;
             };
             if job.state == State::Complete {
-                return no("AlreadyComplete");
+                return refuse("AlreadyComplete");
             }
             if self.dependents(id).iter().any(|other| !ids.contains(other)) {
-                return no("HasDependents");
+                return refuse("HasDependents");
             }
         }
         for id in ids {
@@ -243,17 +243,17 @@ impl Model {
     pub fn depend(&mut self, id: &str, change: &Depend) -> Result<String, String> {
         let key = qless(id);
         let Some(job) = self.jobs.get(&key) else {
-            return no("NoSuchJob");
+            return refuse("NoSuchJob");
         };
         if job.state != State::Depends {
-            return no("NotDepending");
+            return refuse("NotDepending");
         }
         let mut needs = job.needs.clone();
         match change {
             Depend::On(ids) => {
                 needs.extend(self.unmet(id, ids)?);
-                if needs.len() > MANY {
-                    return no("TooMany");
+                if needs.len() > LINKS_MAX {
+                    return refuse("TooMany");
                 }
             }
             Depend::Off(ids) => needs.retain(|id| !ids.contains(id)),
@@ -273,18 +273,18 @@ impl Model {
                 change(job);
                 Ok(())
             }
-            None => no("NoSuchJob"),
+            None => refuse("NoSuchJob"),
         }
     }
 
     pub fn tag(&mut self, id: &str, tags: &[String]) -> Result<String, String> {
         let Some(job) = self.jobs.get(&qless(id)) else {
-            return no("NoSuchJob");
+            return refuse("NoSuchJob");
         };
         let new = distinct(tags).into_iter();
         let new: Vec<String> = new.filter(|tag| !job.tags.contains(tag)).collect();
-        if !new.is_empty() && job.tags.len() + new.len() > MANY {
-            return no("TooMany");
+        if !new.is_empty() && job.tags.len() + new.len() > LINKS_MAX {
+            return refuse("TooMany");
         }
         self.change(id, |job| job.tags.extend(new))?;
         Ok(self.jobs[&qless(id)].tags.join(" "))
@@ -295,7 +295,7 @@ impl Model {
         Ok(self.jobs[&qless(id)].tags.join(" "))
     }
 
-    /// Whether the job had the tag.
+    /// Returns whether the job had the tag.
     pub fn rename_tag(&mut self, id: &str, from: &str, to: &str) -> bool {
         let Some(job) = self.jobs.get_mut(&qless(id)) else {
             return false;
@@ -323,10 +323,10 @@ impl Model {
     pub fn time_out(&mut self, id: &str) -> Result<String, String> {
         let now = self.now;
         let Some(job) = self.jobs.get_mut(&qless(id)) else {
-            return no("NoSuchJob");
+            return refuse("NoSuchJob");
         };
         if job.state != State::Running {
-            return no("NotRunning");
+            return refuse("NotRunning");
         }
         job.lease = None;
         job.state = State::TimedOut;
@@ -368,12 +368,12 @@ impl Model {
 
     pub fn retry_failed(&mut self, id: &str) -> Result<String, String> {
         match self.jobs.get(&qless(id)).map(|job| job.state) {
-            None => no("NoSuchJob"),
+            None => refuse("NoSuchJob"),
             Some(State::Failed) => {
                 self.requeue(&qless(id), None);
                 Ok("retried".to_owned())
             }
-            Some(_) => no("NotFailed"),
+            Some(_) => refuse("NotFailed"),
         }
     }
 

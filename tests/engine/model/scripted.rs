@@ -31,7 +31,7 @@ fn enqueue(n: usize) -> Enqueue {
     }
 }
 
-/// What a worker can do with a job, and a worker that does not have it.
+/// All verbs of a worker on its job, and completions that are refused: by another worker, and for another queue.
 fn worker() -> Vec<Step> {
     let (queue, key) = (QueueKey::qless("s"), || JobKey::qless("s1"));
     let by = |worker: &str, queue: Option<&str>| LeaseHolder {
@@ -89,8 +89,8 @@ fn worker() -> Vec<Step> {
     ]
 }
 
-/// A dead job of lmstfy, and the ends of the process.
-fn ends() -> Vec<Step> {
+/// A dead job of lmstfy, then a restart, a crash and a flush.
+fn restarts() -> Vec<Step> {
     let queue = QueueKey::lmstfy("n1", "l1");
     let publish = Publish {
         body: "1".to_owned(),
@@ -176,6 +176,6 @@ pub fn steps() -> Vec<Step> {
     steps.extend(operations);
     steps.push(Step::Maintain);
     steps.extend(worker());
-    steps.extend(ends());
+    steps.extend(restarts());
     steps
 }

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use super::replay;
 use super::steps::Step;
 
-/// The time that this may take.
+/// Maximum duration of the search for a shorter sequence.
 const TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Removes runs of steps, first long ones, then shorter ones, as long as a difference remains.
 pub async fn shortest(mut steps: Vec<Step>) -> Vec<Step> {
     let began = Instant::now();
     let Some((end, _)) = replay(&steps).await else {
-        println!("the steps alone do not show the difference again");
+        println!("a replay of the steps does not show the difference");
         return steps;
     };
     steps.truncate(end);

@@ -1,4 +1,4 @@
-//! The steps of a walk: every verb, the clock, maintenance, and the ends of the process.
+//! The steps of a walk: every verb, the clock, maintenance, restarts and crashes.
 
 use std::fmt::Debug;
 
@@ -24,7 +24,7 @@ pub enum Ref {
 pub enum Pick {
     /// All jobs of this qless queue, by a search.
     Queue(String),
-    /// A text that is no search.
+    /// A text that is not a valid search.
     Invalid,
     Jobs(Vec<Ref>),
     /// More jobs than an operation may name.
@@ -39,7 +39,7 @@ pub struct RunOf {
     pub unknown: bool,
 }
 
-/// A Jobq queue, by name, or a deleted one that had the name.
+/// A Jobq queue by name: the existing one, or a deleted one that had the name.
 #[derive(Clone, Debug)]
 pub struct RecordQueue {
     pub name: String,

@@ -25,7 +25,7 @@ async fn retry(
     done.await.unwrap()
 }
 
-async fn complete_it(engine: &Engine, seen: SeenJob) -> Result<(i64, bool), ByHandError> {
+async fn complete_by_hand(engine: &Engine, seen: SeenJob) -> Result<(i64, bool), ByHandError> {
     let done = engine.complete_by_hand(seen, "ada".to_owned());
     done.await.unwrap()
 }
@@ -36,7 +36,7 @@ fn notes(job: &Job) -> Vec<String> {
     notes.filter_map(|event| event.subject).collect()
 }
 
-/// Whether two jobs are equal except for their histories.
+/// Checks that two jobs are equal except for their histories.
 #[track_caller]
 fn assert_equal_but_history(before: &Job, after: &Job) {
     let history = before.history.clone();
@@ -117,7 +117,7 @@ async fn a_job_that_has_changed_since_is_refused() {
     let refused = retry(&engine, missing.clone(), None, 0.0).await;
     assert_eq!(refused, Err(ByHandError::Missing));
     assert_eq!(
-        complete_it(&engine, missing).await,
+        complete_by_hand(&engine, missing).await,
         Err(ByHandError::Missing)
     );
     // It was retried, and has failed again.
@@ -127,7 +127,7 @@ async fn a_job_that_has_changed_since_is_refused() {
     fail_all(&engine, "mail", "Boom").await;
     let again = retry(&engine, old.clone(), Some("1"), 0.0).await;
     assert_eq!(again, Err(ByHandError::Changed(EffectiveState::Failed)));
-    let again = complete_it(&engine, old).await;
+    let again = complete_by_hand(&engine, old).await;
     assert_eq!(again, Err(ByHandError::Changed(EffectiveState::Failed)));
     let after = job(&engine, "a").await;
     assert_eq!(
@@ -141,10 +141,10 @@ async fn a_job_that_has_changed_since_is_refused() {
         waiting,
         Err(ByHandError::NotFailed(EffectiveState::Waiting))
     );
-    complete_it(&engine, seen(&engine, "b").await)
+    complete_by_hand(&engine, seen(&engine, "b").await)
         .await
         .unwrap();
-    let complete = complete_it(&engine, seen(&engine, "b").await).await;
+    let complete = complete_by_hand(&engine, seen(&engine, "b").await).await;
     assert_eq!(complete, Err(ByHandError::Complete));
     assert_consistent(&engine).await;
     engine.close().await;
@@ -159,7 +159,7 @@ async fn a_retry_cannot_be_undone_once_a_worker_has_the_job() {
     assert_eq!(ids(&engine.claim(claim, None).await.unwrap()), ["a"]);
     let undone = undo(&engine, operation.unwrap()).await;
     assert_eq!((undone.restored, undone.not_restored), (0, 1));
-    let skips = why(&engine, undone.id).await;
+    let skips = skip_reasons(&engine, undone.id).await;
     let changed = "not restored: the job has changed since";
     assert_eq!(skips, [("a".to_owned(), changed.to_owned())]);
     complete_now(&engine, "w", "a").await;
@@ -174,8 +174,9 @@ async fn a_job_in_any_state_is_completed_by_hand_and_undone() {
     // “last” depends on “after”; nothing depends on the others.
     for id in ["held", "plain", "torn", "last"] {
         let before = job(&engine, id).await;
-        let (operation, can_be_undone) =
-            complete_it(&engine, seen(&engine, id).await).await.unwrap();
+        let (operation, can_be_undone) = complete_by_hand(&engine, seen(&engine, id).await)
+            .await
+            .unwrap();
         assert!(can_be_undone, "{id}");
         let after = job(&engine, id).await;
         assert_eq!(after.state, State::Complete, "{id}");
@@ -205,8 +206,9 @@ async fn completing_by_hand_releases_dependents_and_cannot_be_undone_then() {
     let engine = open(false).await;
     fill(&engine).await;
     for (id, released) in [("letter", State::Depends), ("later", State::Waiting)] {
-        let (operation, can_be_undone) =
-            complete_it(&engine, seen(&engine, id).await).await.unwrap();
+        let (operation, can_be_undone) = complete_by_hand(&engine, seen(&engine, id).await)
+            .await
+            .unwrap();
         assert!(!can_be_undone, "{id}");
         let refused = engine.undo_operation(operation).await.unwrap();
         assert_eq!(refused, Err(OperationError::TooLate));

@@ -38,7 +38,7 @@ async fn undo_restores_canceled_jobs_unchanged() {
 
 #[tokio::test]
 async fn undo_skips_jobs_that_can_no_longer_be_restored() {
-    let engine = opened(Duration::from_millis(500)).await;
+    let engine = open_with_empty_queue_age(Duration::from_millis(500)).await;
     fill(&engine).await;
     let operation = run(&engine, JobAction::Cancel, "-queue:desk").await;
     assert_eq!((operation.done, operation.skipped), (10, 0));
@@ -55,7 +55,7 @@ async fn undo_skips_jobs_that_can_no_longer_be_restored() {
     tokio::time::timeout(WAIT_MAX, gone).await.unwrap();
     let undone = undo(&engine, operation.id).await;
     assert_eq!((undone.restored, undone.not_restored), (7, 3));
-    let skips = why(&engine, operation.id).await;
+    let skips = skip_reasons(&engine, operation.id).await;
     let taken = "not restored: another job now has the same ID";
     let expected = [
         ("1", "not restored: its queue was deleted"),
@@ -64,7 +64,7 @@ async fn undo_skips_jobs_that_can_no_longer_be_restored() {
     ];
     assert_eq!(
         skips,
-        expected.map(|(id, why)| (id.to_owned(), why.to_owned()))
+        expected.map(|(id, reason)| (id.to_owned(), reason.to_owned()))
     );
     let last = job(&engine, "last").await;
     assert_eq!(
@@ -109,7 +109,7 @@ async fn operations_respawn_and_requeue_dead_jobs() {
     engine.enqueue(again, Mode::Unique).await.unwrap();
     let operation = run(&engine, JobAction::Retry, "state:dead").await;
     assert_eq!((operation.done, operation.skipped), (2, 1));
-    let skips = why(&engine, operation.id).await;
+    let skips = skip_reasons(&engine, operation.id).await;
     let taken = "job \"taken\" already exists in queue \"orders\"";
     assert_eq!(skips, [("taken".to_owned(), taken.to_owned())]);
     assert_eq!(count(&engine, "state:waiting").await, 3);

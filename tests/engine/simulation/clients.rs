@@ -98,7 +98,8 @@ impl Client {
         let place = random.index(self.held.len());
         let job = self.held[place].clone();
         let choice = random.below(16);
-        // The client forgets the job, although it may not be complete: its call may not be answered.
+        // The client forgets the job: even if the call gets no response and the job is not complete, it does not try
+        // again.
         if choice != 12 {
             self.held.swap_remove(place);
         }

@@ -51,7 +51,7 @@ impl Actor {
             }
             for job in jobs {
                 let token = token_of(&job.body).unwrap();
-                self.storm.record.came(token, asked, lease);
+                self.storm.record.delivered(token, asked, lease);
                 if forgets {
                     continue;
                 }
@@ -72,15 +72,15 @@ impl Actor {
         }
     }
 
-    /// Enqueues Relay jobs, again with IDs whose jobs have ended.
+    /// Enqueues Relay jobs, and reuses the IDs of jobs that have ended.
     pub(super) async fn enqueue(mut self) {
-        let mut on_one: HashMap<(&str, String), Token> = HashMap::new();
+        let mut newest: HashMap<(&str, String), Token> = HashMap::new();
         while !self.storm.is_calm() {
             self.storm.pause().await;
             let queue = self.random.one_of(&RELAY);
             let id = format!("{}-{}", self.name, self.random.below(IDS));
             let key = (queue, id.clone());
-            let is_open = on_one
+            let is_open = newest
                 .get(&key)
                 .is_some_and(|token| !self.storm.record.is_over(*token));
             if is_open {
@@ -97,7 +97,7 @@ impl Actor {
                 self.storm.begun(token);
             }
             // The job may exist even after a refusal, so its ID is not used again before it has ended.
-            on_one.insert(key, token);
+            newest.insert(key, token);
         }
     }
 
@@ -115,7 +115,7 @@ impl Actor {
             for job in jobs {
                 let token = token_of(&job.body).unwrap();
                 let lease = Duration::from_secs(job.timeout_s.unwrap().unsigned_abs());
-                self.storm.record.came(token, asked, lease);
+                self.storm.record.delivered(token, asked, lease);
                 let run = Run {
                     queue: QueueKey::relay(queue),
                     id: job.key.id.clone(),

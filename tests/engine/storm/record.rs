@@ -20,7 +20,7 @@ struct Story {
     acknowledged: bool,
     deliveries: Vec<Delivery>,
     /// Calls that allow the job to be claimed again, with the time of the response if there was one.
-    given_back: Vec<Call>,
+    releases: Vec<Call>,
     /// The start and the acknowledgment of each completion.
     completed: Vec<Call>,
     /// Moves by other clients: even a complete job waits again after a move.
@@ -37,7 +37,7 @@ type Call = (Duration, Duration);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Delivery {
     asked: Duration,
-    came: Duration,
+    delivered: Duration,
     lease: Duration,
 }
 
@@ -50,7 +50,7 @@ pub struct Verdict {
     pub second: Vec<Token>,
     pub completed_twice: Vec<Token>,
     /// Claimed after they were completed or removed.
-    pub risen: Vec<Token>,
+    pub delivered_after_end: Vec<Token>,
 }
 
 impl Default for Record {
@@ -81,19 +81,23 @@ impl Record {
     }
 
     /// Records that a claim sent at `asked` returned the job with this lease.
-    pub fn came(&self, token: Token, asked: Duration, lease: Duration) {
-        let came = self.now();
-        let delivery = Delivery { asked, came, lease };
+    pub fn delivered(&self, token: Token, asked: Duration, lease: Duration) {
+        let delivered = self.now();
+        let delivery = Delivery {
+            asked,
+            delivered,
+            lease,
+        };
         self.note(token, |story| story.deliveries.push(delivery));
     }
 
     /// Records the start of a call that allows the job to be claimed again. Dropping the guard records the response.
-    pub fn giving_back(&self, token: Option<Token>) -> GivingBack<'_> {
+    pub fn releasing(&self, token: Option<Token>) -> Release<'_> {
         let asked = self.now();
         if let Some(token) = token {
-            self.note(token, |story| story.given_back.push((asked, Duration::MAX)));
+            self.note(token, |story| story.releases.push((asked, Duration::MAX)));
         }
-        GivingBack {
+        Release {
             record: self,
             token,
             asked,
@@ -151,11 +155,11 @@ impl Record {
         for (token, story) in self.stories().iter_mut() {
             story
                 .deliveries
-                .sort_unstable_by_key(|delivery| delivery.came);
+                .sort_unstable_by_key(|delivery| delivery.delivered);
             if story.is_open() {
                 verdict.lost.push(*token);
             }
-            if story.came_twice() {
+            if story.delivered_during_lease() {
                 verdict.second.push(*token);
             }
             story.completed.sort_unstable();
@@ -166,8 +170,8 @@ impl Record {
             {
                 verdict.completed_twice.push(*token);
             }
-            if story.rose() {
-                verdict.risen.push(*token);
+            if story.delivered_after_end() {
+                verdict.delivered_after_end.push(*token);
             }
         }
         verdict
@@ -180,13 +184,13 @@ impl Record {
 }
 
 /// A call that allows a job to be claimed again.
-pub struct GivingBack<'a> {
+pub struct Release<'a> {
     record: &'a Record,
     token: Option<Token>,
     asked: Duration,
 }
 
-impl GivingBack<'_> {
+impl Release<'_> {
     /// Records the response. Without one, the job may be released at any later time.
     pub fn end<T>(self, response: Option<T>) -> Option<T> {
         if response.is_none() {
@@ -196,12 +200,12 @@ impl GivingBack<'_> {
     }
 }
 
-impl Drop for GivingBack<'_> {
+impl Drop for Release<'_> {
     fn drop(&mut self) {
         let (asked, answered) = (self.asked, self.record.now());
         if let Some(token) = self.token {
             self.record.note(token, |story| {
-                let call = story.given_back.iter_mut().find(|call| call.0 == asked);
+                let call = story.releases.iter_mut().find(|call| call.0 == asked);
                 call.expect("it was noted").1 = answered;
             });
         }
@@ -213,30 +217,30 @@ impl Story {
         !self.completed.is_empty() || self.removed.is_some()
     }
 
-    /// Whether the job must still be there.
+    /// Whether the job must still exist.
     fn is_open(&self) -> bool {
         self.acknowledged && !self.is_over() && !self.may_have_ended
     }
 
-    fn came_twice(&self) -> bool {
+    fn delivered_during_lease(&self) -> bool {
         self.deliveries.windows(2).any(|pair| {
             let (first, second) = (pair[0], pair[1]);
             // The later response can belong to the earlier claim, if it was slow.
             let is_reversed =
-                second.asked < first.came && first.came >= second.asked + second.lease;
-            let is_held = second.came < first.asked + first.lease && !is_reversed;
-            let is_given_back = |call: &Call| call.1 >= first.asked && call.0 <= second.came;
-            is_held && !self.given_back.iter().any(is_given_back)
+                second.asked < first.delivered && first.delivered >= second.asked + second.lease;
+            let is_held = second.delivered < first.asked + first.lease && !is_reversed;
+            let is_released = |call: &Call| call.1 >= first.asked && call.0 <= second.delivered;
+            is_held && !self.releases.iter().any(is_released)
         })
     }
 
-    fn rose(&self) -> bool {
+    fn delivered_after_end(&self) -> bool {
         let mut over = self.completed.iter().chain(&self.removed);
         over.any(|over| {
             let later = self.deliveries.iter().filter(|it| it.asked > over.1);
             later
                 .into_iter()
-                .any(|it| !self.moved_between(*over, it.came))
+                .any(|it| !self.moved_between(*over, it.delivered))
         })
     }
 
@@ -260,9 +264,9 @@ const LONG: Duration = Duration::from_secs(60);
 fn a_valid_history_has_no_violations() {
     let verdict = verdict_on(|record| {
         record.acknowledged(1);
-        record.came(1, record.now(), LONG);
-        drop(record.giving_back(Some(1)));
-        record.came(1, record.now(), LONG);
+        record.delivered(1, record.now(), LONG);
+        drop(record.releasing(Some(1)));
+        record.delivered(1, record.now(), LONG);
         record.completed(1, record.now());
     });
     assert_eq!(verdict, Verdict::default());
@@ -272,7 +276,7 @@ fn a_valid_history_has_no_violations() {
 fn an_acknowledged_job_that_never_ends_is_lost() {
     let verdict = verdict_on(|record| {
         record.acknowledged(1);
-        record.came(1, record.now(), LONG);
+        record.delivered(1, record.now(), LONG);
         record.acknowledged(2);
         record.removed(2, record.now());
     });
@@ -285,13 +289,13 @@ fn a_job_whose_completion_was_refused_may_be_claimed_after_its_lease_or_be_gone(
         record.acknowledged(1);
         record.may_have_ended(1);
         record.acknowledged(2);
-        record.came(2, record.now(), LONG);
+        record.delivered(2, record.now(), LONG);
         record.may_have_ended(2);
-        record.came(2, record.now(), LONG);
+        record.delivered(2, record.now(), LONG);
         record.acknowledged(3);
-        record.came(3, record.now(), LONG);
-        record.giving_back(Some(3)).end(None::<()>);
-        record.came(3, record.now(), LONG);
+        record.delivered(3, record.now(), LONG);
+        record.releasing(Some(3)).end(None::<()>);
+        record.delivered(3, record.now(), LONG);
         record.completed(3, record.now());
     });
     let second = vec![2];
@@ -307,10 +311,10 @@ fn a_job_whose_completion_was_refused_may_be_claimed_after_its_lease_or_be_gone(
 #[test]
 fn a_second_claim_before_expiry_is_a_violation() {
     let verdict = verdict_on(|record| {
-        record.came(1, record.now(), LONG);
-        record.came(1, record.now(), LONG);
-        record.came(2, record.now(), Duration::ZERO);
-        record.came(2, record.now(), LONG);
+        record.delivered(1, record.now(), LONG);
+        record.delivered(1, record.now(), LONG);
+        record.delivered(2, record.now(), Duration::ZERO);
+        record.delivered(2, record.now(), LONG);
     });
     assert_eq!(verdict.second, [1]);
 }
@@ -325,9 +329,12 @@ fn an_ended_job_is_not_completed_or_claimed_again() {
         record.completed(3, record.now());
         record.moved(3, record.now(), true);
         std::thread::sleep(Duration::from_millis(1));
-        record.came(2, record.now(), LONG);
-        record.came(3, record.now(), LONG);
+        record.delivered(2, record.now(), LONG);
+        record.delivered(3, record.now(), LONG);
         record.completed(3, record.now());
     });
-    assert_eq!((verdict.completed_twice, verdict.risen), (vec![1], vec![2]));
+    assert_eq!(
+        (verdict.completed_twice, verdict.delivered_after_end),
+        (vec![1], vec![2])
+    );
 }

@@ -52,12 +52,12 @@ impl Actor {
                 continue;
             };
             let token = token_of(&record.payload).unwrap();
-            self.storm.record.came(token, asked, FOREVER);
-            self.deal_with_record(&queue, record, token, &on_one).await;
+            self.storm.record.delivered(token, asked, FOREVER);
+            self.process_record(&queue, record, token, &on_one).await;
         }
     }
 
-    async fn deal_with_record(
+    async fn process_record(
         &mut self,
         queue: &Arc<Queue>,
         record: JobqRecord,
@@ -66,10 +66,10 @@ impl Actor {
     ) {
         match self.random.below(20) {
             0 => {
-                let giving = self.storm.record.giving_back(Some(token));
+                let release = self.storm.record.releasing(Some(token));
                 let (old, new) = (on_one.to_owned(), "null".to_owned());
                 let set = self.engine.advance_record(queue, record.id, old, new).await;
-                if let Some(set) = giving.end(self.storm.response(set)) {
+                if let Some(set) = release.end(self.storm.response(set)) {
                     assert!(matches!(set, CompareAndSet::Done(_)), "{set:?}");
                 }
                 return;
@@ -95,8 +95,8 @@ impl Actor {
     }
 }
 
-/// Sets the states back that refused calls have left: of polls without a response, and of records that were not
-/// deleted. There must be no other clients.
+/// Resets the states that refused calls have left: of polls without a response, and of records that were not deleted.
+/// There must be no other clients.
 pub async fn release(engines: &[Engine], storm: &Storm) {
     let taken = Query::parse(TAKEN).unwrap();
     // Each server has run its refused requests before these.
@@ -106,8 +106,8 @@ pub async fn release(engines: &[Engine], storm: &Storm) {
             let polled = engine.poll_record(&queue, &taken, "null".to_owned()).await;
             match storm.response(polled) {
                 Some(Some(record)) => {
-                    let giving = storm.record.giving_back(token_of(&record.payload));
-                    giving.end(None::<()>);
+                    let release = storm.record.releasing(token_of(&record.payload));
+                    release.end(None::<()>);
                 }
                 Some(None) => break,
                 None => {}

@@ -9,7 +9,7 @@ use crate::support::{Server, raw::Connection};
 #[tokio::test]
 async fn an_admin_token_is_the_password_of_any_user_name() {
     let server = Server::with(&["--admin-token", ADMIN]);
-    for (shown, expected) in [
+    for (credentials, expected) in [
         (Credentials::None, 401),
         (Credentials::Bearer(ADMIN), 200),
         (Credentials::Basic("anybody", ADMIN), 200),
@@ -26,9 +26,9 @@ async fn an_admin_token_is_the_password_of_any_user_name() {
     ] {
         for path in ["/ui", "/ui/queues", "/token/ns"] {
             assert_eq!(
-                status(&server, path, shown).await,
+                status(&server, path, credentials).await,
                 expected,
-                "{path} {shown:?}"
+                "{path} {credentials:?}"
             );
         }
     }
@@ -49,7 +49,7 @@ async fn an_admin_login_requires_name_and_password() {
             options.extend(["--admin-token", ADMIN]);
         }
         let server = Server::with(&options);
-        for (shown, expected) in [
+        for (credentials, expected) in [
             (Credentials::None, false),
             (Credentials::Basic("ada", PASSWORD), true),
             (Credentials::Basic("ada", "wrong"), false),
@@ -63,9 +63,9 @@ async fn an_admin_login_requires_name_and_password() {
             let expected = if expected { 200 } else { 401 };
             for path in ["/ui", "/token/ns"] {
                 assert_eq!(
-                    status(&server, path, shown).await,
+                    status(&server, path, credentials).await,
                     expected,
-                    "{path} {shown:?}"
+                    "{path} {credentials:?}"
                 );
             }
         }
@@ -76,7 +76,7 @@ async fn an_admin_login_requires_name_and_password() {
 async fn qless_accepts_its_token_and_admin_credentials() {
     let options = ["--qless-token", QLESS, "--admin-token", ADMIN];
     let server = Server::with(&options);
-    for (shown, expected) in [
+    for (credentials, expected) in [
         (Credentials::None, 401),
         (Credentials::Bearer(QLESS), 200),
         (Credentials::Bearer(ADMIN), 200),
@@ -85,9 +85,9 @@ async fn qless_accepts_its_token_and_admin_credentials() {
         (Credentials::Bearer("wrong"), 401),
     ] {
         assert_eq!(
-            status(&server, "/queues", shown).await,
+            status(&server, "/queues", credentials).await,
             expected,
-            "{shown:?}"
+            "{credentials:?}"
         );
     }
     assert_eq!(
@@ -201,18 +201,18 @@ async fn requests_of_other_sites_cannot_use_browser_credentials() {
 async fn shared_pages_require_authentication() {
     let server = Server::with(&["--admin-token", ADMIN]);
     let refresh = [("x-switchyard-refresh", "1")];
-    for shown in [
+    for credentials in [
         Credentials::Bearer(ADMIN),
         Credentials::None,
         Credentials::Bearer(ADMIN),
     ] {
-        let seen = ask_from(&server, Method::GET, "/ui", shown, &refresh).await;
-        let expected = if matches!(shown, Credentials::None) {
+        let seen = ask_from(&server, Method::GET, "/ui", credentials, &refresh).await;
+        let expected = if matches!(credentials, Credentials::None) {
             401
         } else {
             200
         };
-        assert_eq!(seen.status(), expected, "{shown:?}");
+        assert_eq!(seen.status(), expected, "{credentials:?}");
     }
 }
 

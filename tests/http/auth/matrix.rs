@@ -16,7 +16,7 @@ use crate::support::keys::{
 
 /// What protects a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Behind {
+enum Protection {
     Nothing,
     Admin,
     Qless,
@@ -67,28 +67,28 @@ pub fn routes(source: &str) -> Vec<String> {
 }
 
 /// All routes, each with its protection.
-fn all() -> Vec<(String, Behind)> {
+fn all() -> Vec<(String, Protection)> {
     let mut all = Vec::new();
-    for (source, behind) in [
-        ("http/health.rs", Behind::Nothing),
-        ("http/metrics.rs", Behind::Admin),
-        ("http/openapi.rs", Behind::Nothing),
-        ("ui/http.rs", Behind::Admin),
-        ("protocol/token.rs", Behind::Admin),
-        ("protocol/qless.rs", Behind::Qless),
-        ("protocol/relay.rs", Behind::Relay),
-        ("protocol/jobq.rs", Behind::Jobq),
-        ("protocol/lmstfy.rs", Behind::Lmstfy),
+    for (source, protection) in [
+        ("http/health.rs", Protection::Nothing),
+        ("http/metrics.rs", Protection::Admin),
+        ("http/openapi.rs", Protection::Nothing),
+        ("ui/http.rs", Protection::Admin),
+        ("protocol/token.rs", Protection::Admin),
+        ("protocol/qless.rs", Protection::Qless),
+        ("protocol/relay.rs", Protection::Relay),
+        ("protocol/jobq.rs", Protection::Jobq),
+        ("protocol/lmstfy.rs", Protection::Lmstfy),
     ] {
         for path in routes(source) {
-            let behind = match path.as_str() {
+            let protection = match path.as_str() {
                 // The same for all users.
-                "/ui/favicon.svg" | "/ui/pkg/x/x" | "/ui/login" => Behind::Nothing,
+                "/ui/favicon.svg" | "/ui/pkg/x/x" | "/ui/login" => Protection::Nothing,
                 // These paths belong to Jobq, not to lmstfy.
-                "/api/v0/any/thing" => Behind::Jobq,
-                _ => behind,
+                "/api/v0/any/thing" => Protection::Jobq,
+                _ => protection,
             };
-            all.push((path, behind));
+            all.push((path, protection));
         }
     }
     // Pages and server functions, for which Leptos creates routes.
@@ -99,7 +99,7 @@ fn all() -> Vec<(String, Behind)> {
         "/ui/fn/retry",
         "/ui/fn/nope",
     ] {
-        all.push((path.to_owned(), Behind::Admin));
+        all.push((path.to_owned(), Protection::Admin));
     }
     all
 }
@@ -140,20 +140,25 @@ fn all_sources_with_routes_are_listed() {
 #[tokio::test]
 async fn each_api_accepts_only_its_own_credentials() {
     let server = Server::with(&[&API_TOKENS[..], &ADMIN_TOKEN, &ADMIN_LOGIN].concat());
-    let all_but_lmstfy = &[Behind::Admin, Behind::Qless, Behind::Relay, Behind::Jobq][..];
+    let all_but_lmstfy = &[
+        Protection::Admin,
+        Protection::Qless,
+        Protection::Relay,
+        Protection::Jobq,
+    ][..];
     let keys = [
         (Credentials::None, &[][..]),
         (Credentials::Bearer("wrong"), &[]),
         (Credentials::Basic("ada", "wrong"), &[]),
         (Credentials::Basic("ada", PASSWORD), all_but_lmstfy),
         (Credentials::Bearer(ADMIN), all_but_lmstfy),
-        (Credentials::Bearer(QLESS), &[Behind::Qless]),
-        (Credentials::Bearer(RELAY), &[Behind::Relay]),
-        (Credentials::Bearer(JOBQ), &[Behind::Jobq]),
+        (Credentials::Bearer(QLESS), &[Protection::Qless]),
+        (Credentials::Bearer(RELAY), &[Protection::Relay]),
+        (Credentials::Bearer(JOBQ), &[Protection::Jobq]),
     ];
     let routes = all();
     assert!(routes.len() > 65, "{routes:?}");
-    for (path, behind) in &routes {
+    for (path, protection) in &routes {
         for method in [
             Method::GET,
             Method::POST,
@@ -161,17 +166,17 @@ async fn each_api_accepts_only_its_own_credentials() {
             Method::PATCH,
             Method::DELETE,
         ] {
-            for (shown, opens) in keys {
+            for (credentials, opens) in keys {
                 // The headers of a form of the dashboard.
                 let ours = [("sec-fetch-site", "same-origin")];
-                let seen = ask_from(&server, method.clone(), path, shown, &ours).await;
+                let seen = ask_from(&server, method.clone(), path, credentials, &ours).await;
                 let is_in = seen.status() != 401;
-                let expected = *behind == Behind::Nothing || opens.contains(behind);
+                let expected = *protection == Protection::Nothing || opens.contains(protection);
                 // lmstfy does not check tokens for paths that are not routes.
-                let is_nothing = *behind == Behind::Lmstfy && seen.status() == 404;
+                let is_nothing = *protection == Protection::Lmstfy && seen.status() == 404;
                 assert!(
                     is_in == expected || is_nothing,
-                    "{method} {path} with {shown:?}: {}",
+                    "{method} {path} with {credentials:?}: {}",
                     seen.status()
                 );
             }

@@ -73,11 +73,11 @@ async fn accepted(server: &Server, key: &str) -> [bool; 6] {
     let mut accepted = [false; 6];
     for ((flag, path, user), accepted) in FILES.iter().zip(&mut accepted) {
         let key = of(flag, key);
-        let shown = match user {
+        let credentials = match user {
             Some(user) => Credentials::Basic(user, &key),
             None => Credentials::Bearer(&key),
         };
-        *accepted = status(server, path, shown).await != 401;
+        *accepted = status(server, path, credentials).await != 401;
     }
     accepted
 }

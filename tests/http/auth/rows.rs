@@ -65,8 +65,8 @@ enum Outcome {
 }
 
 /// The expected outcome for a route with this protection.
-fn expected(takes: &str, principal: Principal) -> Outcome {
-    let (dashboard, owners): (&[Principal], &[Principal]) = match takes {
+fn expected(protection: &str, principal: Principal) -> Outcome {
+    let (dashboard, owners): (&[Principal], &[Principal]) = match protection {
         "nothing" => return Outcome::Answered,
         "viewer" => (&[], &[P::Viewer, P::Operator, P::Admin, P::AdminToken]),
         "operator" => (&[P::Viewer], &[P::Operator, P::Admin, P::AdminToken]),
@@ -76,7 +76,7 @@ fn expected(takes: &str, principal: Principal) -> Outcome {
         "relay" => (&[], &[P::Relay, P::AdminToken]),
         "jobq" => (&[], &[P::Jobq, P::AdminToken]),
         "namespace" => (&[], &[P::Namespace]),
-        _ => panic!("{takes} is no requirement"),
+        _ => panic!("unknown protection: {protection}"),
     };
     if owners.contains(&principal) {
         Outcome::Answered
@@ -141,10 +141,10 @@ fn rows() -> Vec<(String, String, String)> {
     let table = fs::read_to_string(table).unwrap();
     let lines = table.lines().filter(|line| !line.starts_with('#'));
     let rows = lines.flat_map(|line| {
-        let [path, methods, takes] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+        let [path, methods, protection] = line.split_whitespace().collect::<Vec<_>>()[..] else {
             panic!("not a row: {line}");
         };
-        let row = |method: &str| (path.to_owned(), method.to_owned(), takes.to_owned());
+        let row = |method: &str| (path.to_owned(), method.to_owned(), protection.to_owned());
         methods.split(',').map(row).collect::<Vec<_>>()
     });
     rows.collect()
@@ -226,13 +226,13 @@ async fn every_route_accepts_only_its_principals() {
     let scene = Scene::start().await;
     let (paths, rows) = (paths(), rows());
     let mut wrong = Vec::new();
-    for (path, method, takes) in &rows {
+    for (path, method, protection) in &rows {
         if !paths.contains(path) {
             wrong.push(format!("{path} {method}: a row without a route"));
         }
         for principal in PRINCIPALS {
             let seen = scene.outcome(method, path, principal).await;
-            let expected = expected(takes, principal);
+            let expected = expected(protection, principal);
             if seen != expected {
                 wrong.push(format!(
                     "{path} {method} by {principal:?}: {seen:?}, not {expected:?}"

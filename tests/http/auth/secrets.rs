@@ -63,7 +63,7 @@ async fn no_secret_is_logged_or_stored() {
     )
     .await;
     assert_eq!(seen.status(), 200);
-    for (method, path, shown) in [
+    for (method, path, credentials) in [
         (Method::GET, "/ui", Credentials::Basic("ada", PASSWORD)),
         (Method::GET, "/ui", Credentials::Basic("eve", PASSWORD)),
         (Method::GET, "/queues", Credentials::Bearer(QLESS)),
@@ -83,7 +83,7 @@ async fn no_secret_is_logged_or_stored() {
         (Method::PUT, &format!("/token/ns/{made}"), admin),
         (Method::GET, "/nope", admin),
     ] {
-        ask(server, method, path, shown).await;
+        ask(server, method, path, credentials).await;
     }
     let session = sign_in(server).await;
     let secrets = [

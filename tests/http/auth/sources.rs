@@ -62,7 +62,7 @@ async fn secrets_can_be_read_from_files() {
             }
         }
         let server = Server::run(program);
-        for (path, shown, expected) in [
+        for (path, credentials, expected) in [
             ("/ui", Credentials::None, 401),
             ("/ui", Credentials::Bearer(ADMIN), 200),
             ("/ui", Credentials::Basic("ada", PASSWORD), 200),
@@ -77,8 +77,8 @@ async fn secrets_can_be_read_from_files() {
             ("/api/v0/queue", Credentials::None, 401),
             ("/api/v0/queue", Credentials::Bearer(JOBQ), 200),
         ] {
-            let seen = ask(&server, Method::GET, path, shown).await;
-            assert_eq!(seen.status(), expected, "{path} {shown:?}");
+            let seen = ask(&server, Method::GET, path, credentials).await;
+            assert_eq!(seen.status(), expected, "{path} {credentials:?}");
         }
     }
 }

@@ -235,7 +235,7 @@ async fn keys_can_come_from_the_environment() {
         .env("SWITCHYARD_JOBQ_TOKEN", JOBQ)
         .env("SWITCHYARD_NO_AUTH", "yes");
     let server = Server::run(command);
-    for (path, shown, expected) in [
+    for (path, credentials, expected) in [
         ("/ui", Credentials::None, 401),
         ("/ui", Credentials::Bearer(ADMIN), 200),
         ("/ui", Credentials::Basic("ada", "pass"), 200),
@@ -246,8 +246,8 @@ async fn keys_can_come_from_the_environment() {
         ("/api/v0/queue", Credentials::Bearer(JOBQ), 200),
         ("/api/any/q/size", Credentials::None, 200),
     ] {
-        let seen = ask(&server, Method::GET, path, shown).await;
-        assert_eq!(seen.status(), expected, "{path} {shown:?}");
+        let seen = ask(&server, Method::GET, path, credentials).await;
+        assert_eq!(seen.status(), expected, "{path} {credentials:?}");
     }
 }
 

@@ -32,7 +32,7 @@ async fn wrong_arguments_are_usage_errors() {
 }
 
 #[tokio::test]
-async fn a_missing_server_is_exit_code_5() {
+async fn an_unreachable_server_is_exit_code_5() {
     let mut server = Server::with(&[]);
     let cli = Cli::of(&server);
     server.kill();
@@ -56,7 +56,7 @@ async fn a_missing_server_is_exit_code_5() {
 }
 
 #[tokio::test]
-async fn what_does_not_exist_is_exit_code_3() {
+async fn a_missing_object_is_exit_code_3() {
     let server = Server::with(&[]);
     let cli = Cli::of(&server);
     for words in [

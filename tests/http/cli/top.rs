@@ -193,7 +193,7 @@ async fn a_viewer_sees_why_a_key_is_refused() {
 }
 
 #[tokio::test]
-async fn the_dashboard_waits_for_a_server_that_restarts() {
+async fn top_waits_for_a_server_that_restarts() {
     let folder = tempfile::TempDir::new().unwrap();
     let database = folder.path().join("jobs.db");
     let server = Server::on(&database, &[]);

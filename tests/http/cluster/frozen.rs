@@ -17,13 +17,13 @@ use crate::support::settings;
 const CLIENTS: usize = 8;
 const LEASE: Duration = Duration::from_secs(2);
 
-/// A guard: while one server is stopped, the other one responds, because the database ends the transactions of the
-/// first one.
+/// Maximum response time while one server is stopped. The other one responds, because the database ends the
+/// transactions of the stopped one.
 const ANSWERED: Duration = Duration::from_secs(60);
 
 /// How long there is load while both servers run, and while one is stopped.
-const A_WHILE: Duration = Duration::from_secs(1);
-const STILL: Duration = Duration::from_secs(5);
+const LOAD_TIME: Duration = Duration::from_secs(1);
+const FROZEN_TIME: Duration = Duration::from_secs(5);
 
 async fn freeze_one_server(options: &[&str]) {
     let Some(pair) = Pair::start(options) else {
@@ -41,12 +41,12 @@ async fn freeze_one_server(options: &[&str]) {
     });
     let load = Load::begin(clients, 0, vec![Vec::new(); 2 * CLIENTS]);
     for _ in 0..settings::number("SWITCHYARD_FREEZES", 2) {
-        sleep(A_WHILE).await;
+        sleep(LOAD_TIME).await;
         pair.one.freeze();
-        sleep(STILL).await;
+        sleep(FROZEN_TIME).await;
         pair.one.thaw();
     }
-    sleep(A_WHILE).await;
+    sleep(LOAD_TIME).await;
     load.end().await;
     pair.settle(&history, LEASE).await;
 }

@@ -20,11 +20,11 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A direct connection to the database.
-struct Looker(PgConnection);
+struct Observer(PgConnection);
 
-impl Looker {
-    async fn at(database: &str) -> Looker {
-        Looker(PgConnection::connect(database).await.unwrap())
+impl Observer {
+    async fn at(database: &str) -> Observer {
+        Observer(PgConnection::connect(database).await.unwrap())
     }
 
     /// The name of the leader, and the end of its lease.
@@ -67,7 +67,7 @@ impl Looker {
 }
 
 /// Checks that maintenance runs: due jobs become available, and old jobs are deleted.
-async fn assert_maintained(server: &Server, looker: &mut Looker, round: u32) {
+async fn assert_maintained(server: &Server, observer: &mut Observer, round: u32) {
     let work = server.by("w");
     let (due, old) = (format!("due{round}"), format!("old{round}"));
     work.set("jobs-history-count", json!(0)).await.ok();
@@ -80,7 +80,7 @@ async fn assert_maintained(server: &Server, looker: &mut Looker, round: u32) {
         let sql = "SELECT count(*) FROM jobs WHERE id = $1 AND state = 1 OR id = $2";
         loop {
             let query = sqlx::query_scalar(sql).bind(&due).bind(&old);
-            let found: i64 = query.fetch_one(&mut looker.0).await.unwrap();
+            let found: i64 = query.fetch_one(&mut observer.0).await.unwrap();
             let gone = work.get(&format!("/job/{old}")).await.status == 404;
             if gone && found == 1 {
                 return;
@@ -93,11 +93,11 @@ async fn assert_maintained(server: &Server, looker: &mut Looker, round: u32) {
 }
 
 /// Two servers, the first of which is the leader; and the leader's name.
-async fn pair_led_by_first() -> Option<(Pair, Looker, String)> {
+async fn pair_led_by_first() -> Option<(Pair, Observer, String)> {
     let database = postgres::shared_database()?;
     let one = Server::at_url(&database, &[]);
-    let mut looker = Looker::at(&database).await;
-    let first = looker
+    let mut observer = Observer::at(&database).await;
+    let first = observer
         .wait_for_leader(WAIT_MAX, |name| !name.is_empty())
         .await;
     let other = Server::at_url(&database, &[]);
@@ -106,25 +106,25 @@ async fn pair_led_by_first() -> Option<(Pair, Looker, String)> {
         one,
         other,
     };
-    assert_maintained(&pair.other, &mut looker, 0).await;
-    assert_eq!(looker.wait_for_renewal().await, first);
-    Some((pair, looker, first))
+    assert_maintained(&pair.other, &mut observer, 0).await;
+    assert_eq!(observer.wait_for_renewal().await, first);
+    Some((pair, observer, first))
 }
 
 #[tokio::test]
 async fn another_server_leads_after_the_leader_is_killed() {
-    let Some((mut pair, mut looker, first)) = pair_led_by_first().await else {
+    let Some((mut pair, mut observer, first)) = pair_led_by_first().await else {
         return;
     };
     pair.one.kill();
-    let second = looker
+    let second = observer
         .wait_for_leader(TAKEN_OVER, |name| name != first)
         .await;
-    assert_maintained(&pair.other, &mut looker, 1).await;
+    assert_maintained(&pair.other, &mut observer, 1).await;
     // A server that joins accepts the existing leader.
     let third = Server::at_url(&pair.database, &[]);
     for _ in 0..3 {
-        assert_eq!(looker.wait_for_renewal().await, second);
+        assert_eq!(observer.wait_for_renewal().await, second);
     }
     assert_consistent(&third).await;
     assert_consistent(&pair.other).await;
@@ -132,19 +132,19 @@ async fn another_server_leads_after_the_leader_is_killed() {
 
 #[tokio::test]
 async fn another_server_leads_while_the_leader_is_frozen_and_afterwards() {
-    let Some((pair, mut looker, first)) = pair_led_by_first().await else {
+    let Some((pair, mut observer, first)) = pair_led_by_first().await else {
         return;
     };
     pair.one.freeze();
-    let second = looker
+    let second = observer
         .wait_for_leader(TAKEN_OVER, |name| name != first)
         .await;
-    assert_maintained(&pair.other, &mut looker, 1).await;
+    assert_maintained(&pair.other, &mut observer, 1).await;
     pair.one.thaw();
     // The first server continues, and has detected that it is no longer the leader.
-    assert_maintained(&pair.one, &mut looker, 2).await;
+    assert_maintained(&pair.one, &mut observer, 2).await;
     for _ in 0..5 {
-        assert_eq!(looker.wait_for_renewal().await, second);
+        assert_eq!(observer.wait_for_renewal().await, second);
     }
-    pair.is_sound().await;
+    pair.assert_both_consistent().await;
 }

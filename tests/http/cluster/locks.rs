@@ -15,11 +15,11 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Time between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The lock of a group that adds dependencies.
+/// The lock of a commit group that adds dependencies.
 const ADDING: &str =
     "SELECT CAST(pg_advisory_xact_lock(CAST(CAST('state' AS regclass) AS oid)::bigint) AS TEXT)";
 
-/// The row that each group with events writes.
+/// The row that each commit group with events writes.
 const STATE: &str = "SELECT CAST(id AS TEXT) FROM state WHERE id = 1 FOR UPDATE";
 
 /// The start of each transaction that waits for a lock.
@@ -63,11 +63,11 @@ async fn a_put_that_waits_for_another_servers_lock_is_retried() {
         put.ok();
         assert_eq!(pair.other.client().state(id).await, "depends");
     }
-    pair.is_sound().await;
+    pair.assert_both_consistent().await;
 }
 
 #[tokio::test]
-async fn other_groups_do_not_wait_for_one_that_adds_dependencies() {
+async fn other_commit_groups_do_not_wait_for_one_that_adds_dependencies() {
     let Some(pair) = Pair::start(&[]) else { return };
     let mut other = PgConnection::connect(&pair.database).await.unwrap();
     let mut transaction = other.begin().await.unwrap();
@@ -82,5 +82,5 @@ async fn other_groups_do_not_wait_for_one_that_adds_dependencies() {
         one.by("w").complete("work", id).await;
     }
     transaction.rollback().await.unwrap();
-    pair.is_sound().await;
+    pair.assert_both_consistent().await;
 }

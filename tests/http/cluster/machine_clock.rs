@@ -21,7 +21,7 @@ const LEASE: Duration = Duration::from_secs(300);
 const HOUR_S: i64 = 3_600;
 
 /// How long there is load between two jumps.
-const A_WHILE: Duration = Duration::from_secs(1);
+const LOAD_TIME: Duration = Duration::from_secs(1);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_jump_of_one_servers_clock_ends_no_lease() {
@@ -52,7 +52,7 @@ async fn a_jump_of_one_servers_clock_ends_no_lease() {
     let load = Load::begin(clients, 0, vec![Vec::new(); 2 * CLIENTS]);
     for jump in 0..settings::number("SWITCHYARD_JUMPS", 2) {
         clock.set(if jump % 2 == 0 { HOUR_S } else { -HOUR_S });
-        sleep(A_WHILE).await;
+        sleep(LOAD_TIME).await;
         assert_eq!(pair.one.by("thief").pop("held").await, Value::Null);
     }
     clock.set(0);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::outage::{A_WHILE, FULL, begin_load, end_load, recovered};
+use super::outage::{FULL, LOAD_TIME, begin_load, end_load, recovered};
 use crate::support::Server;
 use crate::support::link::{Link, Network};
 use crate::support::patroni::Patroni;
@@ -25,17 +25,17 @@ async fn break_under_load(network: Network) {
     };
     let link = Link::to(postgres.port()).await;
     let address = postgres.address();
-    let behind = Server::at_url(&postgres.address_at(link.port()), FULL);
-    let beside = Server::at_url(&address, FULL);
-    let (history, load) = begin_load(&[&behind, &beside]).await;
+    let proxied = Server::at_url(&postgres.address_at(link.port()), FULL);
+    let direct = Server::at_url(&address, FULL);
+    let (history, load) = begin_load(&[&proxied, &direct]).await;
     for _ in 0..settings::number("SWITCHYARD_BREAKS", 1) {
-        sleep(A_WHILE).await;
-        link.becomes(network);
+        sleep(LOAD_TIME).await;
+        link.set_network(network);
         sleep(BROKEN).await;
-        link.becomes(Network::Works);
-        recovered(&behind).await;
+        link.set_network(Network::Works);
+        recovered(&proxied).await;
     }
-    end_load(load, vec![behind, beside], &address, &history).await;
+    end_load(load, vec![proxied, direct], &address, &history).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -70,10 +70,10 @@ async fn a_standby_that_takes_over_has_everything_acknowledged() {
     let (history, load) = begin_load(&[&server]).await;
     for _ in 0..settings::number("SWITCHYARD_FAILOVERS", 1) {
         let standby = primary.synchronous_standby().await;
-        sleep(A_WHILE).await;
+        sleep(LOAD_TIME).await;
         primary.stop();
         standby.promote();
-        link.leads_to(standby.port());
+        link.forward_to(standby.port());
         primary = standby;
         recovered(&server).await;
     }
@@ -92,7 +92,7 @@ async fn a_leader_that_patroni_replaces_loses_nothing() {
     let server = Server::at_url(&cluster.address_at(link.port()), FULL);
     let (history, load) = begin_load(&[&server]).await;
     for n in 0..settings::number("SWITCHYARD_PATRONI", 1) {
-        sleep(A_WHILE).await;
+        sleep(LOAD_TIME).await;
         let is_crash = n % 2 == 0;
         if is_crash {
             cluster.crash(leader);
@@ -100,7 +100,7 @@ async fn a_leader_that_patroni_replaces_loses_nothing() {
             cluster.switch_over(leader).await;
         }
         let new = cluster.taken_over_from(leader).await;
-        link.leads_to(cluster.port(new));
+        link.forward_to(cluster.port(new));
         if is_crash {
             cluster.begin(leader);
         }

@@ -26,7 +26,7 @@ const ANSWERED: Duration = Duration::from_secs(60);
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// How long there is load between failures.
-pub const A_WHILE: Duration = Duration::from_millis(1_500);
+pub const LOAD_TIME: Duration = Duration::from_millis(1_500);
 
 /// The durability that survives a crash of PostgreSQL.
 pub const FULL: &[&str] = &["--durability", "full"];
@@ -53,7 +53,7 @@ pub async fn begin_load(servers: &[&Server]) -> (Arc<History>, Load) {
 
 /// Ends the load after a while, stops the servers, and checks that no acknowledged job is lost.
 pub async fn end_load(load: Load, servers: Vec<Server>, database: &str, history: &Arc<History>) {
-    sleep(A_WHILE).await;
+    sleep(LOAD_TIME).await;
     load.end().await;
     for server in servers {
         assert_consistent(&server).await;
@@ -109,7 +109,7 @@ async fn a_postgres_crash_under_load_loses_nothing() {
     let server = Server::at_url(&address, FULL);
     let (history, load) = begin_load(&[&server]).await;
     for _ in 0..settings::number("SWITCHYARD_RESTARTS", 3) {
-        sleep(A_WHILE).await;
+        sleep(LOAD_TIME).await;
         postgres.restart();
     }
     recovered(&server).await;
@@ -125,17 +125,17 @@ async fn a_crash_of_postgres_and_one_of_two_servers_loses_nothing() {
     let mut one = Server::at_url(&address, FULL);
     let other = Server::at_url(&address, FULL);
     let (history, load) = begin_load(&[&one, &other]).await;
-    sleep(A_WHILE).await;
+    sleep(LOAD_TIME).await;
     postgres.restart();
-    sleep(A_WHILE).await;
+    sleep(LOAD_TIME).await;
     one.kill();
-    sleep(A_WHILE).await;
+    sleep(LOAD_TIME).await;
     let held = load.end().await;
     // A new server replaces the killed one, and the clients continue.
     let third = Server::at_url(&address, FULL);
     let both = clients(&[&third, &other], &history);
     let load = Load::begin(both.into_iter(), 1, held);
-    sleep(A_WHILE).await;
+    sleep(LOAD_TIME).await;
     postgres.stop();
     // Waits until writes are rejected, not only delayed.
     for server in [&third, &other] {
@@ -186,7 +186,7 @@ async fn assert_all_rejected_in_time(server: &Server) {
     let requests = requests.into_iter().map(|(method, path, data)| async move {
         let asked = format!("{method} {path}");
         let is_rejected = is_unavailable(server, method, path, data).await;
-        assert!(is_rejected, "{asked}: done, though there is no database");
+        assert!(is_rejected, "{asked}: accepted without a database");
     });
     let pages = ["/ui", "/ui/queues", "/health"]
         .into_iter()
@@ -204,14 +204,14 @@ async fn assert_all_rejected_in_time(server: &Server) {
     // Not concurrently with the other check: only one runs at a time, and the other would be `busy`.
     let repair = Some(json!({"resolve": true}));
     let is_rejected = is_unavailable(server, Method::POST, "/check", repair).await;
-    assert!(is_rejected, "repaired, though there is no database");
+    assert!(is_rejected, "repaired without a database");
 }
 
 /// Checks that every request is rejected in time while the database is unavailable, and that the server recovers. The
 /// worker has claimed the job `a`.
 async fn assert_rejected_during_outage(
-    goes: fn(&Postgres),
-    comes_back: fn(&Postgres),
+    interrupt: fn(&Postgres),
+    restore: fn(&Postgres),
 ) -> Option<(Postgres, Server)> {
     let postgres = Postgres::start()?;
     let server = Server::at_url(&postgres.address(), FULL);
@@ -219,11 +219,11 @@ async fn assert_rejected_during_outage(
         .by("w")
         .add_and_pop(json!({"id": "a", "meta": 1}))
         .await;
-    goes(&postgres);
+    interrupt(&postgres);
     // At first, while writes are retried; later, when they are rejected at once.
     assert_all_rejected_in_time(&server).await;
     assert_all_rejected_in_time(&server).await;
-    comes_back(&postgres);
+    restore(&postgres);
     recovered(&server).await;
     Some((postgres, server))
 }
@@ -260,7 +260,7 @@ async fn a_hanging_postgres_under_load_loses_nothing() {
     );
     let (history, load) = begin_load(&[&one, &other]).await;
     for still in [1, 8] {
-        sleep(A_WHILE).await;
+        sleep(LOAD_TIME).await;
         postgres.freeze();
         sleep(Duration::from_secs(still)).await;
         postgres.thaw();

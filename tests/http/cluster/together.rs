@@ -53,7 +53,7 @@ async fn each_step_of_a_job_can_use_another_server() {
         other.by("w").fail(&second, "g").await;
         assert_eq!(one.client().state(&second).await, "failed");
     }
-    pair.is_sound().await;
+    pair.assert_both_consistent().await;
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn options_and_pauses_apply_to_all_servers_at_once() {
     pair.one.client().delete("/config/heartbeat").await.ok();
     pair.one.client().add("work", json!({"meta": 1})).await;
     assert_eq!(pair.other.by("w").pop("work").await["heartbeat"], 60);
-    pair.is_sound().await;
+    pair.assert_both_consistent().await;
 }
 
 /// The data that a server reads for one request can be older than the data that it has read for another.
@@ -117,7 +117,7 @@ async fn a_pause_is_not_undone_by_concurrent_reads() {
         () = looking => {}
         () = pausing => {}
     }
-    pair.is_sound().await;
+    pair.assert_both_consistent().await;
 }
 
 #[tokio::test]
@@ -148,7 +148,7 @@ async fn tracking_and_tags_apply_to_all_servers() {
     let less = json!({"id": "a", "tags": ["x"]});
     other.client().post("/untag", less).await.ok();
     assert_eq!(one.client().get("/tag/x").await.ok()["total"], 1);
-    pair.is_sound().await;
+    pair.assert_both_consistent().await;
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn each_child_of_a_recurring_job_is_created_once() {
     children.sort_by_key(|id| id.strip_prefix("r-").unwrap().parse::<u32>().unwrap());
     let expected: Vec<_> = (1..=children.len()).map(|n| format!("r-{n}")).collect();
     assert_eq!(children, expected);
-    pair.is_sound().await;
+    pair.assert_both_consistent().await;
 }
 
 #[tokio::test]
@@ -206,7 +206,7 @@ async fn counts_of_both_servers_add_up() {
     let again = pair.one.at(300).post("/unfail/work", again).await;
     again.accepted();
     assert_eq!(pair.other.at(300).get("/failed").await.ok(), json!({}));
-    pair.is_sound().await;
+    pair.assert_both_consistent().await;
 }
 
 #[tokio::test]
@@ -229,7 +229,7 @@ async fn a_worker_that_alternates_between_servers_has_its_latest_time() {
             assert_ne!(other.by("w").pop("work").await, Value::Null);
             // A write, with which the server saves the times of workers.
             one.client().add("elsewhere", json!({"meta": 1})).await;
-            pair.is_sound().await;
+            pair.assert_both_consistent().await;
         }
     }
 }
@@ -262,7 +262,7 @@ async fn creating_a_queue_on_both_servers_at_once_creates_one() {
         let queues = server.client().get("/queues").await.ok();
         assert_eq!(queues.as_array().unwrap().len(), 60, "each once");
     }
-    pair.is_sound().await;
+    pair.assert_both_consistent().await;
 }
 
 #[tokio::test]
@@ -284,7 +284,7 @@ async fn flush_applies_to_both_servers() {
         other.client().add_ids("work", &["b"]).await;
         assert_eq!(one.by("w").pop("work").await["id"], "b");
         one.by("w").complete("work", "b").await;
-        pair.is_sound().await;
+        pair.assert_both_consistent().await;
     }
 }
 
@@ -336,5 +336,5 @@ async fn many_queues_can_be_created_on_both_servers_at_once() {
         let queues = server.client().get("/queues").await.ok();
         assert_eq!(queues.as_array().unwrap().len(), CLIENTS * QUEUES_EACH);
     }
-    pair.is_sound().await;
+    pair.assert_both_consistent().await;
 }

@@ -74,7 +74,7 @@ async fn a_poll_on_one_server_wakes_at_the_end_of_a_pause_that_began_on_the_othe
         let shown = one.client().get(&format!("/queue/{queue}")).await.ok();
         assert_eq!(shown["paused"], false);
     }
-    pair.is_sound().await;
+    pair.assert_both_consistent().await;
 }
 
 #[tokio::test]

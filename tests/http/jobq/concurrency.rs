@@ -77,7 +77,10 @@ pub async fn each_job_is_claimed_once_by_polls(clients: &[Jobq]) {
             // A poller that loses every job it tries ends early; the one that wins continues, so all jobs are taken.
             while let Some(job) = jobq.poll("once", &free, &json!(["TAKEN", poller])).await {
                 taken.push((job.id, poller));
-                assert!(taken.len() <= JOBS, "there is no end of {job:?}");
+                assert!(
+                    taken.len() <= JOBS,
+                    "more polls succeeded than there are jobs: {job:?}"
+                );
             }
             taken
         }
@@ -222,7 +225,7 @@ async fn concurrently_created_names_and_numbers_are_unique() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_concurrent_polls_one_gets_the_job() {
+async fn one_of_many_concurrent_polls_gets_the_job() {
     let server = start();
     each_job_is_claimed_once_by_polls(&[client(&server)]).await;
     a_poll_and_a_state_change_do_not_both_succeed(&[client(&server)]).await;

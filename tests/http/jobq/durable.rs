@@ -59,7 +59,7 @@ async fn produce(jobq: Jobq, name: String, end: Arc<AtomicBool>, notes: Notes) {
             continue;
         };
         let before = notes.lock().unwrap().created.insert(job.id, job.payload);
-        assert_eq!(before, None, "{} was given twice", job.id);
+        assert_eq!(before, None, "{} was assigned twice", job.id);
     }
 }
 
@@ -76,7 +76,7 @@ async fn consume(jobq: Jobq, name: String, end: Arc<AtomicBool>, notes: Notes) {
             continue;
         };
         let before = notes.lock().unwrap().taken.insert(job.id, job.state);
-        assert_eq!(before, None, "{} was taken twice", job.id);
+        assert_eq!(before, None, "{} was claimed twice", job.id);
         if call % 3 == 0 {
             notes.lock().unwrap().perhaps_deleted.insert(job.id);
             let path = path("work", job.id);
@@ -97,7 +97,7 @@ async fn consume(jobq: Jobq, name: String, end: Arc<AtomicBool>, notes: Notes) {
 }
 
 /// Creates queues, and deletes every other one.
-async fn open_and_close(jobq: Jobq, name: String, end: Arc<AtomicBool>, notes: Notes) {
+async fn create_and_delete_queues(jobq: Jobq, name: String, end: Arc<AtomicBool>, notes: Notes) {
     for call in 0.. {
         if end.load(Ordering::Acquire) {
             return;
@@ -139,7 +139,12 @@ async fn kill_9_under_load_loses_no_acknowledged_write() {
             clients.spawn(produce(client(&server), name.clone(), end(), ledger()));
             clients.spawn(consume(client(&server), name.clone(), end(), ledger()));
             if number == 0 {
-                clients.spawn(open_and_close(client(&server), name, end(), ledger()));
+                clients.spawn(create_and_delete_queues(
+                    client(&server),
+                    name,
+                    end(),
+                    ledger(),
+                ));
             }
         }
         let rounds = usize::try_from(kill).expect("a few");
@@ -159,7 +164,7 @@ async fn kill_9_under_load_loses_no_acknowledged_write() {
         clients.join_all().await;
         let queues = notes.lock().unwrap().queues.split_off(0);
         let first = queues.first().copied().expect("a queue was created");
-        assert!(first > newest, "{first} was given before");
+        assert!(first > newest, "{first} is not a new number");
         assert!(queues.is_sorted(), "{queues:?}");
         newest = queues.last().copied().expect("a queue was created");
         let mut ledger = notes.lock().unwrap();
@@ -191,9 +196,15 @@ async fn settle(jobq: &Jobq, ledger: &Ledger) {
     }
     let mut payloads = BTreeSet::new();
     for job in &all {
-        assert!(ledger.tried.contains(&job.payload), "nobody's: {job:?}");
-        assert!(payloads.insert(&job.payload), "twice: {job:?}");
-        assert!(!ledger.deleted.contains(&job.id), "deleted: {job:?}");
+        assert!(
+            ledger.tried.contains(&job.payload),
+            "never created by a client: {job:?}"
+        );
+        assert!(payloads.insert(&job.payload), "created twice: {job:?}");
+        assert!(
+            !ledger.deleted.contains(&job.id),
+            "exists after its deletion: {job:?}"
+        );
         if let Some(state) = ledger.taken.get(&job.id) {
             assert_eq!(job.state, *state, "{job:?}");
         }

@@ -205,7 +205,7 @@ async fn expressions_have_limits() {
     jobq.put("q", &json!(1)).await;
     let bytes = |count: usize| format!("'{}'", "x".repeat(count - 2));
     let wide = |count: usize| format!("'{}{}'", "é".repeat((count - 2) / 2), "x".repeat(count % 2));
-    // Ones with operators between them, and one sign at the start.
+    // Terms '1' with '+' between them; a sign at the start makes the number of tokens even.
     let tokens = |count: usize| {
         let sign = if count.is_multiple_of(2) { "-" } else { "" };
         format!("{sign}{}", vec!["1"; count.div_ceil(2)].join("+"))

@@ -210,7 +210,7 @@ async fn jobq_queues_and_records_do_not_expire() {
     relay.put_ids("work", &["a"]).await;
     relay.delete("work", "a").await;
     let later = async || chrono::Utc::now().timestamp() > job.modified + 2;
-    crate::support::eventually("what is old has gone", later).await;
+    crate::support::eventually("2 s have passed", later).await;
     assert_eq!(jobq.queues().await[0], empty);
     assert_eq!(jobq.all("empty").await, []);
     assert_eq!(jobq.all("work").await, [job]);

@@ -330,7 +330,7 @@ impl Walk {
     }
 
     /// Checks that the server has exactly the queues and jobs of the model.
-    async fn looks_alike(&mut self) {
+    async fn assert_matches_model(&mut self) {
         let queues = self.jobq.queues().await;
         let queues: Vec<(i64, &str)> = queues.iter().map(|q| (q.id, &*q.name)).collect();
         let known: Vec<(i64, &str)> = self.queues.iter().map(|q| (q.id, q.name)).collect();
@@ -360,9 +360,9 @@ async fn a_random_walk_agrees_with_the_model() {
     for step in 1..=settings::number("SWITCHYARD_STEPS", STEPS) {
         walk.step().await;
         if step % 50 == 0 {
-            walk.looks_alike().await;
+            walk.assert_matches_model().await;
         }
     }
-    walk.looks_alike().await;
+    walk.assert_matches_model().await;
     assert_consistent(&server).await;
 }

@@ -185,11 +185,13 @@ async fn queries_have_the_same_results_as_in_sqlite() {
                 .unwrap_or_else(|error| panic!("{sql}: {error}"));
             matches += expected.len();
             if found != expected {
-                wrong.push(format!("{sql}: {expected:?}, and here {found:?}"));
+                wrong.push(format!(
+                    "{sql}: SQLite finds {expected:?}, the server {found:?}"
+                ));
             }
         }
     }
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(matches > 2_000, "only {matches} were to be found");
+    assert!(matches > 2_000, "SQLite finds only {matches} jobs");
     assert_consistent(&server).await;
 }

@@ -92,7 +92,7 @@ async fn bulk_and_republished_jobs_have_their_own_attributes() {
     assert_eq!(seen(&lmstfy, &again).await.attributes, json!({"flag": "1"}));
 }
 
-/// Nothing that happens to the job changes them.
+/// Deliveries, dead-lettering and respawns do not change them.
 #[tokio::test]
 async fn attributes_are_kept_for_the_life_of_the_job() {
     let server = start();

@@ -63,7 +63,11 @@ async fn the_oldest_dead_job_is_the_head_even_in_one_batch() {
         let queue = format!("work{round}");
         let (slow, quick) = lmstfy.publish_slow_and_quick(&queue, 1).await;
         lmstfy.wait_until_dead(&queue, 2).await;
-        assert_eq!(lmstfy.dead(&queue).await.1, quick, "{slow} died later");
+        assert_eq!(
+            lmstfy.dead(&queue).await.1,
+            quick,
+            "{slow} was dead-lettered later"
+        );
     }
 }
 
@@ -89,12 +93,12 @@ async fn a_respawned_job_has_one_try() {
         assert_eq!(lmstfy.size("work").await, 1);
         let job = lmstfy.existing_job("work", &id).await;
         assert_eq!(job.remain_tries, 1);
-        job.has_got(ttl, respawned);
+        job.assert_ttl_set(ttl, respawned);
         // Not its original TTL and tries.
         let job = lmstfy.take("work?ttr=0").await;
         assert_eq!((&job.id, job.text()), (&id, "x"));
         assert_eq!(job.remain_tries, 0);
-        job.has_got(ttl, respawned);
+        job.assert_ttl_set(ttl, respawned);
         lmstfy.wait_until_dead("work", 1).await;
     }
     // An acknowledged job is deleted.

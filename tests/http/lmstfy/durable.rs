@@ -186,7 +186,7 @@ async fn consume(lmstfy: Lmstfy, ended: Arc<AtomicBool>, notes: Notes) {
         for id in &ids {
             assert!(
                 notes.lock().unwrap().given.insert(id.clone()),
-                "{id} was given out twice"
+                "{id} was delivered twice"
             );
         }
         // One job is not acknowledged.
@@ -249,11 +249,11 @@ async fn settle(server: &Server, ledger: &Ledger) {
     while let Some(job) = lmstfy.consume("work?ttr=3600").await {
         assert!(
             ledger.tried.contains(job.text()),
-            "{job:?} comes from nowhere"
+            "{job:?} was never published"
         );
         assert!(
             !ledger.given.contains(&job.id),
-            "{job:?} is somebody's already"
+            "{job:?} was already delivered"
         );
         assert!(ready.insert(job.id.clone()), "{job:?} came twice");
     }

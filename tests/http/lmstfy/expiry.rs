@@ -88,7 +88,7 @@ async fn a_delayed_job_expires() {
     let lmstfy = client(&server);
     let id = lmstfy.publish("work?ttl=1&delay=1", "x").await;
     let marker = lmstfy.publish("work?delay=2", "marker").await;
-    // A waiting consumer is not woken for an expired job, or keeps waiting.
+    // The expired job does not wake a waiting consumer, or the consumer continues to wait.
     assert_eq!(lmstfy.take("work?timeout=30").await.id, marker);
     is_gone(&lmstfy, "work", &id).await;
     assert_consistent(&server).await;
@@ -193,7 +193,7 @@ async fn dead_jobs_do_not_expire() {
     assert_eq!(lmstfy.existing_job("work", &dead).await.ttl, 0);
     let respawned = Instant::now();
     assert_eq!(lmstfy.respawn("work").await, 1);
-    lmstfy.take("work").await.has_got(86400, respawned);
+    lmstfy.take("work").await.assert_ttl_set(86400, respawned);
     assert_consistent(&server).await;
 }
 
@@ -209,7 +209,7 @@ async fn a_respawned_job_has_the_ttl_of_the_respawn() {
         let at = format!("work?ttl={seconds}");
         assert_eq!(lmstfy.respawn(&at).await, 1);
         if let Some(job) = lmstfy.job("work", &id).await {
-            job.has_got(seconds, respawned);
+            job.assert_ttl_set(seconds, respawned);
             break id;
         }
         let passed = respawned.elapsed();

@@ -26,16 +26,16 @@ struct Queue {
     ready: VecDeque<Known>,
     dead: VecDeque<Known>,
     /// Running, or delayed for longer than the test takes.
-    away: VecDeque<Known>,
+    unavailable: VecDeque<Known>,
 }
 
 impl Queue {
     fn all(&self) -> impl Iterator<Item = &Known> {
-        self.ready.iter().chain(&self.dead).chain(&self.away)
+        self.ready.iter().chain(&self.dead).chain(&self.unavailable)
     }
 
     fn remove(&mut self, id: &str) {
-        for jobs in [&mut self.ready, &mut self.dead, &mut self.away] {
+        for jobs in [&mut self.ready, &mut self.dead, &mut self.unavailable] {
             jobs.retain(|job| job.id != id);
         }
     }
@@ -79,7 +79,7 @@ impl Walk<'_> {
             0..4 => self.publish(name, None).await,
             4 => self.bulk(name).await,
             5..8 => self.consume(name.0).await,
-            8..11 => self.lose(name).await,
+            8..11 => self.consume_without_ack(name).await,
             11 => self.ack(name).await,
             12 => {
                 let old = self.some_id(name);
@@ -89,7 +89,7 @@ impl Walk<'_> {
             14 => self.delete_dead(name).await,
             _ => self.destroy(name).await,
         }
-        self.looks_alike().await;
+        self.assert_matches_model().await;
     }
 
     /// Publishes a job, or republishes `old`, which deletes the old job first.
@@ -110,7 +110,7 @@ impl Walk<'_> {
         let jobs = if delay == 0 {
             &mut queue.ready
         } else {
-            &mut queue.away
+            &mut queue.unavailable
         };
         jobs.push_back(Known { id, tries });
     }
@@ -146,7 +146,7 @@ impl Walk<'_> {
                     break;
                 };
                 job.tries -= 1;
-                queue.away.push_back(job.clone());
+                queue.unavailable.push_back(job.clone());
                 expected.push(job);
             }
         }
@@ -158,8 +158,8 @@ impl Walk<'_> {
     }
 
     /// Consumes a job without acknowledging it.
-    async fn lose(&mut self, name: (&'static str, &'static str)) {
-        self.log.push(format!("lose {name:?}"));
+    async fn consume_without_ack(&mut self, name: (&'static str, &'static str)) {
+        self.log.push(format!("consume_without_ack {name:?}"));
         let client = self.client(name.0);
         let got = client.consume(&format!("{}?ttr=0", name.1)).await;
         let log = format!("{:#?}", self.log);
@@ -223,7 +223,7 @@ impl Walk<'_> {
         self.queue(name).ready.clear();
     }
 
-    async fn looks_alike(&mut self) {
+    async fn assert_matches_model(&mut self) {
         for name in QUEUES {
             let (client, log) = (self.client(name.0), format!("{name:?} {:#?}", self.log));
             let queue = self.queue(name);
@@ -244,7 +244,7 @@ impl Walk<'_> {
     }
 
     /// Checks that the server has exactly the jobs of the model.
-    async fn ends(mut self) {
+    async fn assert_same_jobs(mut self) {
         for name in QUEUES {
             let (client, log) = (self.client(name.0), format!("{:#?}", self.log));
             let queue = self.queue(name);
@@ -277,6 +277,6 @@ async fn a_random_walk_agrees_with_the_model() {
     for _ in 0..settings::number("SWITCHYARD_STEPS", STEPS) {
         walk.step().await;
     }
-    walk.ends().await;
+    walk.assert_same_jobs().await;
     assert_consistent(&server).await;
 }

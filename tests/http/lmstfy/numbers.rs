@@ -160,7 +160,7 @@ async fn dead_letter_calls_accept_plain_numbers_only() {
         .peek("q")
         .await
         .expect("a job")
-        .has_got(4_294_967_295, respawned);
+        .assert_ttl_set(4_294_967_295, respawned);
     lmstfy.delete_dead("q?limit=9223372036854775807").await;
 }
 

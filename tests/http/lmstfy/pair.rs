@@ -45,7 +45,7 @@ async fn a_job_that_becomes_ready_wakes_a_consumer_on_the_other_server() {
                 assert_eq!(on_one.job(&queue, &id).await, None);
             }
         }
-        pair.is_sound().await;
+        pair.assert_both_consistent().await;
     }
 }
 
@@ -73,7 +73,7 @@ async fn changes_on_one_server_apply_to_the_other() {
         assert_eq!(on_one.size("work").await, 0);
         assert_eq!(on_one.job("work", &new).await, None);
     }
-    pair.is_sound().await;
+    pair.assert_both_consistent().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -85,7 +85,7 @@ async fn each_job_is_consumed_once() {
         let clients = [client(&pair.one), client(&pair.other)];
         each_job_once(&clients).await;
         one_job_is_consumed_once(&clients).await;
-        pair.is_sound().await;
+        pair.assert_both_consistent().await;
     }
 }
 
@@ -96,7 +96,7 @@ async fn concurrent_dead_letter_calls_on_both_servers_process_each_job_once() {
             return;
         };
         dead_jobs_are_processed_once(&[client(&pair.one), client(&pair.other)]).await;
-        pair.is_sound().await;
+        pair.assert_both_consistent().await;
     }
 }
 

@@ -52,29 +52,29 @@ pub async fn revoke(server: &Server, namespace: &str, token: &str) {
 
 /// Where a client sends its token.
 #[derive(Clone, Debug, Default)]
-struct Shown {
+struct SentToken {
     header: Option<String>,
     query: Option<String>,
 }
 
-fn header(token: &str) -> Shown {
+fn header(token: &str) -> SentToken {
     let header = Some(token.to_owned());
-    Shown {
+    SentToken {
         header,
         query: None,
     }
 }
 
-fn query(token: &str) -> Shown {
+fn query(token: &str) -> SentToken {
     let query = Some(token.to_owned());
-    Shown {
+    SentToken {
         header: None,
         query,
     }
 }
 
-fn both(header: &str, query: &str) -> Shown {
-    Shown {
+fn both(header: &str, query: &str) -> SentToken {
+    SentToken {
         header: Some(header.to_owned()),
         query: Some(query.to_owned()),
     }
@@ -85,26 +85,26 @@ async fn call(
     method: &Method,
     path: &str,
     body: &'static str,
-    shown: &Shown,
+    sent: &SentToken,
 ) -> Reply {
     let mut path = path.replace("{}", "ns");
-    if let Some(token) = &shown.query {
+    if let Some(token) = &sent.query {
         path.push(if path.contains('?') { '&' } else { '?' });
         path.push_str(&format!("token={}", escape(token)));
     }
     let url = format!("http://{}{path}", server.address);
     let mut request = server.http.request(method.clone(), url).body(body);
-    if let Some(token) = &shown.header {
+    if let Some(token) = &sent.header {
         request = request.header("X-Token", token);
     }
-    Reply::of(format!("{method} {path} with {shown:?}"), request).await
+    Reply::of(format!("{method} {path} with {sent:?}"), request).await
 }
 
 /// Checks that every call with one of these tokens is rejected with this error.
-async fn refused(server: &Server, shown: &[Shown], status: u16, error: &str) {
-    for shown in shown {
+async fn refused(server: &Server, sent: &[SentToken], status: u16, error: &str) {
+    for sent in sent {
         for (method, path, body, _) in CALLS {
-            let reply = call(server, &method, path, body, shown).await;
+            let reply = call(server, &method, path, body, sent).await;
             reply.assert_rejected(status, error);
         }
     }
@@ -122,7 +122,7 @@ async fn without_a_token_every_call_is_rejected() {
     let right = token(&server, "ns").await;
     let wrong = "0123456789abcdefghij";
     let none = [
-        Shown::default(),
+        SentToken::default(),
         header(""),
         query(""),
         both("", ""),
@@ -162,7 +162,7 @@ async fn a_token_of_the_namespace_allows_every_call() {
     let server = Server::with(&[]);
     let right = token(&server, "ns").await;
     let other = token(&server, "other").await;
-    for shown in [
+    for sent in [
         header(&right),
         query(&right),
         both("", &right),
@@ -173,7 +173,7 @@ async fn a_token_of_the_namespace_allows_every_call() {
         query(&format!("default:{right}")),
     ] {
         for (method, path, body, status) in CALLS {
-            let reply = call(&server, &method, path, body, &shown).await;
+            let reply = call(&server, &method, path, body, &sent).await;
             assert_eq!(reply.status, status, "{reply:?}");
             assert_ne!(reply.text, r#"{"error":"pool not found"}"#, "{reply:?}");
         }

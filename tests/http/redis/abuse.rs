@@ -16,7 +16,7 @@ use crate::support::lower_quartile;
 use crate::support::metrics::{Metrics, metrics_when};
 use crate::support::redis::{CURRENT, Redis, server};
 
-/// Sets all time limits of a connection to 3 s, within which a test on a busy machine sends its next command.
+/// Sets all time limits of a connection to 3 s. Even on a busy machine, a test sends its next command within this time.
 const IMPATIENT: [&str; 2] = ["--connection-timeout", "3"];
 
 /// A guard against a server that does not enforce a time limit.
@@ -39,7 +39,7 @@ async fn an_announced_length_occupies_no_memory() {
     assert_eq!(redis.call(&["ECHO", &text]).await, *text);
 }
 
-/// A command can end where the buffer ends into which it was read.
+/// The end of a command can be the end of the buffer into which it was read.
 #[tokio::test]
 async fn an_idle_connection_occupies_no_memory() {
     let (server, address) = server(&[]).await;
@@ -152,7 +152,7 @@ async fn a_command_in_a_tls_handshake_is_not_run() {
 
 #[tokio::test]
 async fn large_replies_that_are_not_read_share_256_mib() {
-    // Time enough on a slow machine: a reply that is not read for 30 s gives up its memory.
+    // Long enough for a slow machine. By default, the server gives up a reply that is not read for 30 s.
     let (_server, address) = server(&[CLOCK, "--connection-timeout", "300"]).await;
     let mut redis = Redis::with(&address, CURRENT).await;
     let data = format!("\"{}\"", "d".repeat(15 << 20));

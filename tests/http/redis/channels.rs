@@ -82,8 +82,8 @@ async fn tracked_jobs_and_workers_have_channels() {
     assert_eq!(all.call(&["PING"]).await, "PONG");
 }
 
-/// The subscription begins when its command is read, although the client does not wait for the confirmation, and the
-/// message has arrived when the reply to its command has.
+/// A subscription is in effect when it is confirmed, and the events of a command have been sent when the command gets
+/// its reply.
 #[tokio::test]
 async fn no_event_after_a_subscription_is_missed() {
     let (_server, address) = server(&[CLOCK]).await;
@@ -172,12 +172,12 @@ async fn clients_can_publish_and_subscribe_to_channels_of_their_own() {
             .contains("Can't execute 'echo'")
     );
     drop(other);
-    // Of a client that has disconnected, nothing is left.
+    // The subscriptions of a disconnected client are removed.
     while redis.call(&["PUBLISH", "mine", "x"]).await != 0 {}
 }
 
 #[tokio::test]
-async fn messages_are_pushed_beside_replies_in_resp3() {
+async fn messages_are_pushed_between_replies_in_resp3() {
     let (_server, address) = server(&[CLOCK]).await;
     let mut redis = Redis::with(&address, CURRENT).await;
     let hello = redis.call(&["HELLO", "3", "SETNAME", "me"]).await;

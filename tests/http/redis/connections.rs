@@ -44,13 +44,13 @@ async fn a_token_is_required_if_there_is_one() {
     let hello = redis.call(&["HELLO", "3", "AUTH", "default", TOKEN]).await;
     assert_eq!(hello[1], "redis");
     assert_eq!(redis.call(&["PING"]).await, "PONG");
-    // Before the token, arguments are short and few.
+    // Before authentication, arguments must be short and few.
     let mut redis = Redis::connect(&address).await;
     redis.write(b"*3\r\n$4\r\nECHO\r\n$20000\r\n").await;
     let refused = error("ERR Protocol error: unauthenticated bulk length");
     assert_eq!(redis.reply().await, refused);
     assert_eq!(redis.try_reply().await, None);
-    // And all of them together, so that they reserve no memory.
+    // The total length is limited as well, so that they reserve no memory.
     let mut redis = Redis::connect(&address).await;
     let argument = format!("$16384\r\n{}\r\n", "x".repeat(16_384));
     let command = format!("*3\r\n{argument}{argument}$1\r\n");

@@ -150,7 +150,7 @@ pub async fn one_run_at_a_time(clients: &[Relay]) {
     });
     let taken = taken.await.concat();
     let runs: BTreeSet<_> = taken.iter().map(Job::run).collect();
-    assert_eq!(runs.len(), taken.len(), "a run was given twice");
+    assert_eq!(runs.len(), taken.len(), "a run ID was used twice");
     let now = clients[0].existing_job("turn", "a").await;
     let mut alive = 0;
     for (number, job) in taken.iter().enumerate() {

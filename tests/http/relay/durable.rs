@@ -178,7 +178,7 @@ async fn consume(relay: Relay, end: Arc<AtomicBool>, notes: Notes) {
         for (number, job) in reply.jobs().into_iter().enumerate() {
             let (id, run) = (job.id.clone(), job.run_path());
             let before = notes.lock().unwrap().given.insert(id.clone(), job);
-            assert!(before.is_none(), "{id} was given out twice");
+            assert!(before.is_none(), "{id} was delivered twice");
             if number == 0 {
                 let changed = attempt(&relay, Method::PATCH, &run, &json!(id), 202).await;
                 if changed.is_some() {
@@ -270,7 +270,7 @@ async fn settle(server: &Server, ledger: &Ledger) {
             relay.exists("work", id).await,
             relay.exists("after", id).await,
         );
-        assert!(!(before && after), "{id} is there twice");
+        assert!(!(before && after), "{id} exists twice");
     }
     let mut rest = BTreeSet::new();
     loop {
@@ -281,7 +281,7 @@ async fn settle(server: &Server, ledger: &Ledger) {
         for job in jobs {
             assert!(
                 !ledger.given.contains_key(&job.id),
-                "{job:?} is somebody's already"
+                "{job:?} was already delivered"
             );
             assert!(rest.insert(job.id.clone()), "{job:?} came twice");
         }

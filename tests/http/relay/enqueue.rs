@@ -58,7 +58,7 @@ async fn one_in_each_state(relay: &Relay) -> [&'static str; 4] {
     relay.put_with("q", "back", json!({"timeout": 0})).await;
     relay.take("q").await;
     relay.wait_until_timed_out("q", "back").await;
-    // It is before the other job.
+    // This job is claimed before the one that timed out.
     let early = json!({"run_at": "2001-01-01T00:00:00Z"});
     relay.put_with("q", "running", early).await;
     assert_eq!(relay.take("q").await.id, "running");

@@ -65,7 +65,7 @@ async fn changes_on_one_server_apply_to_the_other() {
             }
             assert_eq!(on_one.next_ids("q", 9).await, [""; 0]);
         }
-        pair.is_sound().await;
+        pair.assert_both_consistent().await;
     }
 }
 
@@ -98,7 +98,7 @@ async fn runs_time_out_on_both_servers() {
             on_one.delete("q", id).await;
         }
     }
-    pair.is_sound().await;
+    pair.assert_both_consistent().await;
 }
 
 /// A server is killed while its clients have runs. The other server knows these runs.
@@ -139,6 +139,6 @@ async fn many_clients_of_both_servers_behave_like_those_of_one() {
         each_job_once(&clients).await;
         a_run_ends_once(&clients).await;
         one_run_at_a_time(&clients).await;
-        pair.is_sound().await;
+        pair.assert_both_consistent().await;
     }
 }

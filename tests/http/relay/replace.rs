@@ -33,7 +33,10 @@ async fn a_replaced_job_keeps_only_its_creation_time() {
         (3600, "null", None)
     );
     assert_eq!((job.max_retries, job.retries_remaining), (None, None));
-    assert!(job.run_at > before.created_at, "now, not then");
+    assert!(
+        job.run_at > before.created_at,
+        "the default is the current time"
+    );
     assert_eq!(relay.next_ids("q", 9).await, ["a"]);
     assert_consistent(&server).await;
 }

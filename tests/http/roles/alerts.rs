@@ -200,7 +200,7 @@ async fn a_problem_is_reported_once_and_so_is_its_end() {
 }
 
 #[tokio::test]
-async fn of_two_servers_one_reports() {
+async fn only_one_of_two_servers_reports_a_problem() {
     let Some(pair) = Pair::start(&with_keys(&ON)) else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Muted failure groups, and what is new since the user came.
+//! Muted failure groups, and failures that are new to the user.
 
 use reqwest::Method;
 use serde_json::{Value, json};

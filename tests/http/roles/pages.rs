@@ -48,7 +48,7 @@ fn links(page: &str) -> Vec<String> {
             && !link.starts_with("/ui/pkg")
             && !link.starts_with("/ui/favicon")
             && !link.starts_with("/ui/login")
-            // The same page for another day or period, in another order, or that refreshes itself is left out.
+            // Omits the same page for another day or period, in another order, or with automatic refresh.
             && !link.contains("day=")
             && !link.contains("sort=")
             && !link.contains("auto=")
@@ -166,7 +166,11 @@ async fn pages_are_shared_only_within_a_role() {
         let request = root.with_key(key).request(Method::GET, "/ui/audit");
         let request = request.header("x-switchyard-refresh", "1");
         let page = request.send().await.unwrap();
-        assert_eq!(page.status(), 200, "browsers log every other one");
+        assert_eq!(
+            page.status(),
+            200,
+            "browsers log responses with any other status"
+        );
         let page = page.text().await.unwrap();
         assert_eq!(page.contains("You need the admin role"), closed);
     }
@@ -206,7 +210,7 @@ async fn a_refresh_sends_only_what_has_changed() {
         changed.starts_with("=0 ") && !changed.contains("<!DOCTYPE"),
         "{changed}"
     );
-    // Another user's rendering is no base, and neither is an unknown one.
+    // No difference is sent for another user's rendering or for an unknown one.
     for (key, base) in [(ANNA, id.as_str()), (VERA, "0123"), (VERA, "")] {
         let (_, whole) = refresh(key, base).await;
         assert!(whole.contains("<!DOCTYPE html>"), "{key} {base}");

@@ -31,7 +31,7 @@ async fn a_session_is_valid_and_ends_on_every_server_that_has_its_key() {
     let (vera, _) = Browser::at(&one).signed_in("vera", VERA).await;
     let refused = at(&other, &vera).post("/ui/fn/retry", &[("id", "a")]).await;
     assert_eq!(refused.status(), 403);
-    // A sign-out at one server ends the session at all.
+    // A sign-out on one server ends the session on all servers.
     let out = at(&other, &olga).post("/ui/logout", &[]).await;
     assert_eq!(out.status(), 303);
     for server in [&one, &other] {
@@ -49,7 +49,7 @@ async fn a_session_is_valid_and_ends_on_every_server_that_has_its_key() {
 }
 
 #[tokio::test]
-async fn each_server_counts_wrong_passwords_of_its_own() {
+async fn each_server_counts_wrong_passwords_separately() {
     let Some(database) = postgres::shared_database() else {
         return;
     };

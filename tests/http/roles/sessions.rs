@@ -162,7 +162,7 @@ async fn wrong_keys_are_rejected_without_details() {
 }
 
 #[tokio::test]
-async fn after_the_login_only_dashboard_pages_open() {
+async fn a_sign_in_redirects_only_to_dashboard_pages() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
     for next in [

@@ -1,4 +1,4 @@
-//! What a soak run must keep.
+//! The limits that a soak run must not exceed.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl fmt::Display for Judgment {
 }
 
 impl Judgment {
-    /// What was not kept.
+    /// The limits that were exceeded.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let allowed = MEMORY_SLOPE_MAX + MEMORY_NOISE_MB / self.hours;

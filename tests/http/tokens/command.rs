@@ -152,7 +152,7 @@ fn the_token_of_clients_is_not_created_again() {
 }
 
 /// Runs `switchyard token` with this standard input.
-fn fed(database: &str, arguments: &[&str], text: &[u8]) -> Output {
+fn run_with_input(database: &str, arguments: &[&str], text: &[u8]) -> Output {
     let mut command = Server::program();
     command.arg("token").args(arguments);
     command.args(["--database", database]);
@@ -170,7 +170,7 @@ async fn a_token_can_come_from_standard_input_or_a_file() {
     let (folder, database) = place();
     let server = Server::at_url(&database, &[]);
     let given = "a-token-that-was-given";
-    let made = fed(
+    let made = run_with_input(
         &database,
         &["create", "ns", "--token", "-"],
         b"a-token-that-was-given\n",
@@ -181,7 +181,7 @@ async fn a_token_can_come_from_standard_input_or_a_file() {
         "{made:?}"
     );
     assert_eq!(status(&server, "ns", given).await, 200);
-    let revoked = fed(
+    let revoked = run_with_input(
         &database,
         &["revoke", "ns", "-"],
         b"a-token-that-was-given\r\n",
@@ -205,7 +205,7 @@ async fn a_token_can_come_from_standard_input_or_a_file() {
             "no such token",
         ),
     ] {
-        let output = fed(&database, arguments, text);
+        let output = run_with_input(&database, arguments, text);
         assert!(!output.status.success(), "{arguments:?}");
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(text.contains(said), "{arguments:?}: {text}");

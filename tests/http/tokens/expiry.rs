@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{ask, created, detail, expired, made, pair, printed, refused, status, token};
-use crate::check::break_by_hand;
+use crate::check::run_statement;
 use crate::support::eventually;
 use crate::support::{Server, database};
 
@@ -173,7 +173,7 @@ async fn a_token_is_deleted_30_days_after_its_expiry() {
         "UPDATE tokens SET expires_at = expires_at - 2592000000000 WHERE namespace = 'old'",
         "UPDATE tokens SET expires_at = expires_at - 2505600000000 WHERE namespace = 'recent'",
     ] {
-        break_by_hand(&path, sql).await;
+        run_statement(&path, sql).await;
     }
     let server = Server::on(&path, &[]);
     let tokens = async |namespace: &str| {

@@ -17,7 +17,7 @@ use crate::support::relay::{Relay, new};
 const JOBS: usize = 120;
 const KILLS: usize = 4;
 
-/// Kills the worker and the server in turn while they work off all jobs, until `left` finds none.
+/// Kills a worker and the server alternately while jobs run. Returns when `left` finds no more jobs.
 async fn kill_until_done(
     options: &str,
     put: impl AsyncFn(&Server),

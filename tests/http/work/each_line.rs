@@ -1,4 +1,4 @@
-//! `--each-line`: programs that stay.
+//! `--each-line`: one program that handles many jobs.
 
 use serde_json::{Value, json};
 

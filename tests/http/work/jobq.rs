@@ -96,8 +96,8 @@ async fn a_job_of_a_killed_worker_is_taken_over_and_one_that_runs_is_not() {
         folder.lines("attempts").len() == 2
     })
     .await;
-    // While the second worker reports, a third one does not get the job. The second one reports every 0.7 s, so it can
-    // be late by seconds; and eight reports take longer than the third one waits for one.
+    // The third worker does not get the job while the second one sends heartbeats, one each 0.7 s. The third one takes
+    // over after 4 s without a heartbeat; eight heartbeats take longer than that.
     let slow = format!("{options} 4s");
     let third = Worker::start(&server, &folder, &slow, &script);
     let beats = async || {

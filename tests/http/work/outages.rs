@@ -1,4 +1,4 @@
-//! Servers that are away.
+//! Unavailable servers.
 
 use std::path::Path;
 

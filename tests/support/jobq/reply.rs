@@ -124,7 +124,7 @@ impl Job {
         assert_eq!(created.count(), 1, "{asked}: {self:?}");
         let in_order = log.windows(2).all(|pair| pair[0].time <= pair[1].time);
         assert!(in_order, "{asked}: {self:?}");
-        let last = log.last().expect("the first at least");
+        let last = log.last().expect("at least one event");
         assert_eq!(last.time, self.modified, "{asked}: {self:?}");
         let mut state = None;
         for event in log {

@@ -161,7 +161,9 @@ impl Job {
             let value = job[name].as_i64().filter(|number| *number >= 0);
             value.unwrap_or_else(|| panic!("no number in {name}: {job}"))
         };
-        let attributes = job.get("attributes").expect("attributes, if only null");
+        let attributes = job
+            .get("attributes")
+            .expect("attributes, which can be null");
         assert!(attributes.is_null() || attributes.is_object(), "{job}");
         Job {
             queue: text("queue").to_owned(),
@@ -181,7 +183,7 @@ impl Job {
 
     /// Checks that the TTL was set to `ttl` at this time or later.
     #[track_caller]
-    pub fn has_got(&self, ttl: u32, since: Instant) {
+    pub fn assert_ttl_set(&self, ttl: u32, since: Instant) {
         let passed = i64::from(ttl) - self.ttl;
         // The machine's clock may be a little faster than this one.
         let passed_max = i64::try_from(since.elapsed().as_secs()).expect("a number") + 1;
