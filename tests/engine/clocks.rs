@@ -22,7 +22,7 @@ async fn a_server_whose_clock_is_behind_finds_what_another_one_has_acknowledged(
     let beside = Engine::open(&options).await.unwrap();
     let port = port(&options.database);
     let link = Link::to(port).await;
-    link.becomes(Network::Slow(DELAY));
+    link.set_network(Network::Slow(DELAY));
     let through = format!(":{}/", link.port());
     let database = options.database.replace(&format!(":{port}/"), &through);
     let options = Options {
