@@ -48,14 +48,15 @@ async function press(page, name) {
 dashboard.test("a new problem is shown once, and opens its page", async ({ page, context, url }) => {
   const shown = await recorded(context, "granted");
   const server = client(url);
-  await server.add("old", {}, "old-job");
+  // Paused first: a job that no worker can claim is another problem.
   await server.post("/pause/old");
+  await server.add("old", {}, "old-job");
   await page.goto("/ui/queues");
   await press(page, "Notify me of new problems");
   await page.getByRole("button", { name: "Stop notifications" }).waitFor();
   await until("a first notification", () => shown.length === 1);
-  await server.add("mail", {}, "letter");
   await server.post("/pause/mail");
+  await server.add("mail", {}, "letter");
   await check(page, url, "mail is paused");
   await until("the problem", () => shown.length === 2);
   assert.equal(shown[1].title, `Switchyard on ${new URL(url).host}`);
@@ -64,8 +65,8 @@ dashboard.test("a new problem is shown once, and opens its page", async ({ page,
   const other = await context.newPage();
   await other.goto("/ui");
   await page.close();
-  await server.add("post", {}, "card");
   await server.post("/pause/post");
+  await server.add("post", {}, "card");
   await check(other, url, "post is paused");
   await until("the other problem", () => shown.length === 3);
   assert.match(shown[2].body, /^post is paused/);
