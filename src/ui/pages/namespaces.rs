@@ -256,8 +256,8 @@ fn tokens(view: &NamespaceView, request: &PageRequest) -> AnyView {
             } else {
                 tables::table("Tokens of this namespace", tables::head(&columns), rows.collect_view().into_any())
             }}
-            {key_pager(&path, &neighbors, shown.len(), total)}
         </section>
+        {key_pager(&path, &neighbors, shown.len(), total)}
     }
     .into_any()
 }
