@@ -10,6 +10,7 @@ use crate::engine::tokens::EXPIRED_BATCH;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
 use crate::engine::verbs::admin::queues::{PAUSE_BATCH, end_pauses};
+use crate::engine::verbs::batches::MOVED_BYTES_MAX;
 use crate::engine::verbs::leases;
 use crate::store::{Connection, Row, Statement, StoreError};
 
@@ -18,10 +19,6 @@ pub const BATCH: i64 = 2_000;
 
 /// Leases expired per transaction.
 const EXPIRE_BATCH: i64 = 500;
-
-/// Bytes of jobs that are promoted, or whose leases expire, per transaction, not counting the last job: SQLite writes
-/// the whole row of a job with each change.
-const MOVED_BYTES_MAX: i64 = 4 << 20;
 
 /// The maintenance tasks. Each runs in a transaction of its own, so that a failing or slow one does not hold up the
 /// others, and processes a bounded number of rows. Except for `CleanUpStatistics`, it runs again at once while there
@@ -197,7 +194,7 @@ async fn find_to_move(
     let found = rows.map(read).collect::<Result<Vec<_>, StoreError>>()?;
     let (count, mut bytes) = (found.len(), 0);
     let fits = |(_, size): &((i64, i64), i64)| {
-        let fits = bytes < MOVED_BYTES_MAX;
+        let fits = bytes < MOVED_BYTES_MAX as i64;
         bytes += size;
         fits
     };

@@ -162,8 +162,9 @@ impl UnitOfWork {
         if !cut.is_empty() {
             writes.push(dependency_rows::remove_dependencies(&cut));
         }
-        // After the others, so that what this transaction removes is not released, and before those that it adds: the
-        // job may have been put again.
+        // After the statements that remove dependencies: a dependency that this transaction removes must not become a
+        // satisfied one. Before the statement that adds dependencies: if the completed job is put again, dependencies
+        // on it are new ones.
         if !later.is_empty() {
             writes.push(dependency_rows::satisfy_all_dependents(&later));
             writes.push(dependency_rows::remove_all_dependents(&later));

@@ -146,27 +146,30 @@ impl UnitOfWork {
         !self.jobs.is_empty() && self.jobs.contains_key(&key())
     }
 
-    /// The statement that reads the dependents of the jobs that verbs complete, if any.
+    /// The jobs with dependents that verbs complete.
+    pub fn completed_with_dependents<'a>(
+        &self,
+        needs: impl Iterator<Item = &'a Needs>,
+    ) -> Vec<&Job> {
+        let has_dependents = |job: &&Job| !job.dependents.is_empty();
+        let jobs = self.jobs.values().map(|loaded| &loaded.job);
+        let mut jobs: Vec<&Job> = jobs.filter(has_dependents).collect();
+        if jobs.is_empty() {
+            return jobs;
+        }
+        let releasing = needs.filter(|needs| needs.releases_dependents);
+        let named: HashSet<_> = releasing.flat_map(|needs| self.named_keys(needs)).collect();
+        jobs.retain(|job| named.contains(&(job.key.scope, job.key.id.as_str())));
+        jobs
+    }
+
+    /// The statement that reads the dependents of the jobs that verbs complete, by `seq`, except for those that are
+    /// released later. `None` if there are none.
     ///
     /// Verbs only check whether a dependent has dependencies left. A transaction removes at most one of them per
     /// completed job, so it suffices to count one more than that. A job with thousands of dependencies is therefore not
     /// fully read whenever one of them completes.
-    pub fn dependents_statement<'a>(
-        &self,
-        needs: impl Iterator<Item = &'a Needs>,
-    ) -> Option<Statement> {
-        let has_dependents = |job: &&Job| !job.dependents.is_empty();
-        let jobs = self.jobs.values().map(|loaded| &loaded.job);
-        let jobs: Vec<&Job> = jobs.filter(has_dependents).collect();
-        if jobs.is_empty() {
-            return None;
-        }
-        let releasing = needs.filter(|needs| needs.releases_dependents);
-        let named: HashSet<_> = releasing.flat_map(|needs| self.named_keys(needs)).collect();
-        let completed = jobs.into_iter();
-        let completed =
-            completed.filter(|job| named.contains(&(job.key.scope, job.key.id.as_str())));
-        let mut completed: Vec<_> = completed.map(|job| (job.seq,)).collect();
+    pub fn dependents_statement(&self, mut completed: Vec<(i64,)>) -> Option<Statement> {
         let counted = completed.len() as i64 + 1;
         completed.retain(|(seq,)| !self.releases.is_later(*seq));
         (!completed.is_empty())
@@ -214,20 +217,23 @@ impl UnitOfWork {
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             let (needs, job, version, mut omitted) = neighbor_rows::dependent(row)?;
             lists.entry(needs).or_default().push(job.key.id.clone());
-            let known = self.jobs.get_mut(&job.key);
-            // Of a job with many dependencies, which another verb names, only the first have been loaded.
-            if let Some(known) = known
-                && known.extent == Extent::Whole
-                && known.omitted.edges
-                && known.job.dependencies.len() > EDGES_SHORT_MAX
-            {
-                known.omitted.dependencies = omitted.dependencies;
+            match self.jobs.get_mut(&job.key) {
+                None => omitted.dependents = 0,
+                Some(known) if known.extent == Extent::Checked => {
+                    omitted.dependents = known.omitted.dependents;
+                }
+                Some(known) => {
+                    // Of a job with many dependencies, which another verb names, only the first have been loaded.
+                    if known.extent == Extent::Whole
+                        && known.omitted.edges
+                        && known.job.dependencies.len() > EDGES_SHORT_MAX
+                    {
+                        known.omitted.dependencies = omitted.dependencies;
+                    }
+                    continue;
+                }
             }
-            let known = self.jobs.get(&job.key);
-            if known.is_none_or(|known| known.extent == Extent::Checked) {
-                omitted.dependents = known.map_or(0, |known| known.omitted.dependents);
-                self.add_loaded_job(job, version, omitted, Extent::Dependent);
-            }
+            self.add_loaded_job(job, version, omitted, Extent::Dependent);
         }
         for loaded in self.jobs.values_mut() {
             if let Some(ids) = lists.remove(&loaded.job.seq) {

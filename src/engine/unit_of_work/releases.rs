@@ -7,10 +7,10 @@
 
 use std::collections::HashSet;
 
-use crate::engine::model::job::{Job, JobKey};
+use crate::engine::model::job::JobKey;
 use crate::engine::model::neighbor_rows;
+use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::transaction::WriteRequest;
-use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::store::{Connection, Statement, StatementResult, StoreError};
 
 /// Bytes of the rows of dependents that a transaction releases.
@@ -61,28 +61,7 @@ impl UnitOfWork {
         self.releases.is_later(seq).then_some(seq)
     }
 
-    /// The statement that reads the size of the dependents of the jobs that verbs complete, if they can be too large.
-    fn dependents_bytes_statement<'a>(
-        &self,
-        needs: impl Iterator<Item = &'a Needs>,
-    ) -> Option<Statement> {
-        let has_dependents = |job: &&Job| !job.dependents.is_empty();
-        let jobs = self.jobs.values().map(|loaded| &loaded.job);
-        let jobs: Vec<&Job> = jobs.filter(has_dependents).collect();
-        let dependents = jobs.iter().map(|job| job.dependents.len());
-        if dependents.sum::<usize>() * ROW_BYTES_MAX <= self.releases.bytes_max {
-            return None;
-        }
-        let releasing = needs.filter(|needs| needs.releases_dependents);
-        let named: HashSet<_> = releasing.flat_map(|needs| self.named_keys(needs)).collect();
-        let is_named = |job: &&Job| named.contains(&(job.key.scope, job.key.id.as_str()));
-        let completed = jobs.into_iter().filter(is_named).map(|job| (job.seq,));
-        let completed: Vec<_> = completed.collect();
-        (!completed.is_empty())
-            .then(|| Statement::of_rows(neighbor_rows::DEPENDENTS_BYTES, &completed))
-    }
-
-    /// Stores the result of [`UnitOfWork::dependents_bytes_statement`]: the smallest are released in this transaction.
+    /// Stores the result of [`neighbor_rows::DEPENDENTS_BYTES`]: the smallest are released in this transaction.
     fn take_dependents_bytes(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
         let rows = answers.iter().flat_map(|answer| &answer.rows);
         let sizes = rows.map(|row| Ok((row.int(1)?, row.int(0)?)));
@@ -108,12 +87,15 @@ pub async fn load_dependents(
     requests: &mut [WriteRequest],
 ) -> Result<(), StoreError> {
     let needs = requests.iter().map(|request| &request.needs);
-    if let Some(bytes) = work.dependents_bytes_statement(needs) {
+    let jobs = work.completed_with_dependents(needs);
+    let dependents: usize = jobs.iter().map(|job| job.dependents.len()).sum();
+    let completed: Vec<_> = jobs.into_iter().map(|job| (job.seq,)).collect();
+    if dependents * ROW_BYTES_MAX > work.releases.bytes_max {
+        let bytes = Statement::of_rows(neighbor_rows::DEPENDENTS_BYTES, &completed);
         let answers = connection.read(vec![bytes]).await?;
         work.take_dependents_bytes(&answers)?;
     }
-    let needs = requests.iter().map(|request| &request.needs);
-    if let Some(dependents) = work.dependents_statement(needs) {
+    if let Some(dependents) = work.dependents_statement(completed) {
         let answers = connection.read(vec![dependents]).await?;
         work.take_dependents_loaded(&answers)?;
     }

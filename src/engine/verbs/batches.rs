@@ -5,7 +5,8 @@ use crate::engine::unit_of_work::Needs;
 /// Jobs moved out of a list per transaction.
 pub const MOVE_BATCH: usize = 250;
 
-/// Bytes of the rows of jobs moved out of a list per transaction, without the last job.
+/// Bytes of the rows of jobs that a transaction moves out of a list or to another state, not counting the last job:
+/// SQLite writes the whole row of a job with each change.
 pub const MOVED_BYTES_MAX: usize = 4 << 20;
 
 /// Items of one request per transaction. Writing that many takes about 10 ms.
