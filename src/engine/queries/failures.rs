@@ -114,38 +114,56 @@ fn group(row: &Row) -> Result<FailureGroup> {
     })
 }
 
-const FAILURES: &str = "
-SELECT c.failure_group, c.n,
+/// The failure groups `g` with their numbers of failed jobs, which can be 0.
+macro_rules! groups {
+    () => {
+        "(SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS g"
+    };
+}
+
+/// The columns of a [`FailureGroup`] of the groups `c`.
+macro_rules! group_columns {
+    () => {
+        "c.failure_group, c.n,
     (SELECT min(j.since) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group),
     (SELECT max(j.since) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group),
     (SELECT substr(j.failure_message, 1, 1000) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group
-     ORDER BY j.since DESC, j.seq DESC LIMIT 1)
-FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS c
-WHERE c.n > 0 ORDER BY c.failure_group LIMIT $1 + 0";
+     ORDER BY j.since DESC, j.seq DESC LIMIT 1)"
+    };
+}
 
-// The limit is inside, so that the times and messages of only these groups are read.
-const LARGEST: &str = "
-SELECT c.failure_group, c.n,
-    (SELECT min(j.since) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group),
-    (SELECT max(j.since) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group),
-    (SELECT substr(j.failure_message, 1, 1000) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group
-     ORDER BY j.since DESC, j.seq DESC LIMIT 1)
-FROM (SELECT g.failure_group, g.n
-      FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS g
-      WHERE g.n > 0 ORDER BY g.n DESC, g.failure_group LIMIT $1 + 0) AS c
-ORDER BY c.n DESC, c.failure_group";
+// The limits are inside, so that the times and messages of only these groups are read.
 
-const TOTALS: &str = "
-SELECT count(*), CAST(coalesce(sum(c.unmuted), 0) AS BIGINT), CAST(coalesce(sum(c.unmuted * c.n), 0) AS BIGINT)
+const FAILURES: &str = concat!(
+    "SELECT ",
+    group_columns!(),
+    " FROM (SELECT g.failure_group, g.n FROM ",
+    groups!(),
+    " WHERE g.n > 0 ORDER BY g.failure_group LIMIT $1 + 0) AS c ORDER BY c.failure_group"
+);
+
+const LARGEST: &str = concat!(
+    "SELECT ",
+    group_columns!(),
+    " FROM (SELECT g.failure_group, g.n FROM ",
+    groups!(),
+    " WHERE g.n > 0 ORDER BY g.n DESC, g.failure_group LIMIT $1 + 0) AS c ORDER BY c.n DESC, c.failure_group"
+);
+
+const TOTALS: &str = concat!(
+    "SELECT count(*), CAST(coalesce(sum(c.unmuted), 0) AS BIGINT), CAST(coalesce(sum(c.unmuted * c.n), 0) AS BIGINT)
 FROM (SELECT g.n, CASE WHEN EXISTS (
             SELECT 1 FROM mutes AS m WHERE m.failure_group = g.failure_group AND m.until_at > $1) THEN 0 ELSE 1 END AS unmuted
-      FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS g
-      WHERE g.n > 0) AS c";
+      FROM ",
+    groups!(),
+    " WHERE g.n > 0) AS c"
+);
 
-const COUNTS: &str = "
-SELECT c.failure_group, c.n
-FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts GROUP BY failure_group) AS c
-WHERE c.n > 0 ORDER BY c.failure_group LIMIT $1 + 0";
+const COUNTS: &str = concat!(
+    "SELECT g.failure_group, g.n FROM ",
+    groups!(),
+    " WHERE g.n > 0 ORDER BY g.failure_group LIMIT $1 + 0"
+);
 
 const FAILED_WITH: List = list!(
     "jobs AS j WHERE j.state = {failed} AND j.failure_group = $3
