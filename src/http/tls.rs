@@ -4,12 +4,12 @@
 mod tests;
 
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Poll;
 
+use futures::{pending, poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy, sink};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
@@ -99,19 +99,19 @@ impl Tls {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-        let permit = self.step().await?;
+        let mut permit = self.step().await?;
         let mut handshake = pin!(start.into_stream(self.current()));
-        let mut polled = poll_once(handshake.as_mut()).await;
-        drop(permit);
         // The client chooses the message to which the server responds with a signature: after a HelloRetryRequest it
         // is the second ClientHello. So each step of the handshake needs a permit.
         loop {
+            let polled = poll!(handshake.as_mut());
+            drop(permit);
             if let Poll::Ready(outcome) = polled {
                 return outcome;
             }
-            woken().await;
-            let _permit = self.step().await?;
-            polled = poll_once(handshake.as_mut()).await;
+            // Until the handshake wakes the task.
+            pending!();
+            permit = self.step().await?;
         }
     }
 
@@ -122,24 +122,6 @@ impl Tls {
         yield_now().await;
         Ok(permit)
     }
-}
-
-/// Polls the future once, with the waker of the task.
-async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
-    poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
-}
-
-/// Waits until something wakes the task, such as a future that was polled before.
-async fn woken() {
-    let mut is_waiting = false;
-    poll_fn(|_| {
-        if is_waiting {
-            return Poll::Ready(());
-        }
-        is_waiting = true;
-        Poll::Pending
-    })
-    .await;
 }
 
 /// Whether the client sends a plain HTTP request. Waits for the first byte, without consuming it.
