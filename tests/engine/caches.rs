@@ -6,7 +6,7 @@ use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 
 use super::*;
-use switchyard::engine::{Publish, Recur};
+use switchyard::engine::Recur;
 
 /// Two servers on a new database, and a connection to it; `None` with SQLite.
 async fn pair() -> Option<(Engine, Engine, PgConnection)> {
@@ -36,17 +36,7 @@ async fn option(engine: &Engine, option: &str) -> Option<String> {
 }
 
 async fn publish(engine: &Engine, name: &str) -> QueueKey {
-    let (queue, job) = (
-        QueueKey::lmstfy("ns", name),
-        Publish {
-            body: "1".to_owned(),
-            delay_s: 0,
-            ttl_s: 0,
-            tries: 1,
-            versioned: false,
-            attributes: None,
-        },
-    );
+    let (queue, job) = (QueueKey::lmstfy("ns", name), lmstfy_job("1"));
     engine.publish(queue.clone(), vec![job]).await.unwrap();
     queue
 }

@@ -2,7 +2,7 @@
 
 use super::link::{Link, Network};
 use super::*;
-use switchyard::engine::{Enqueue, Mode, Publish};
+use switchyard::engine::{Enqueue, Mode};
 
 /// How much later than it is sent anything arrives, in each direction.
 const DELAY: Duration = Duration::from_millis(30);
@@ -33,14 +33,7 @@ async fn a_server_whose_clock_is_behind_finds_what_another_one_has_acknowledged(
 
     let (ready, dead) = (QueueKey::lmstfy("ns", "q"), QueueKey::relay("q"));
     for round in 0..3 {
-        let job = Publish {
-            body: "1".to_owned(),
-            delay_s: 0,
-            ttl_s: 0,
-            tries: 1,
-            versioned: false,
-            attributes: None,
-        };
+        let job = lmstfy_job("1");
         beside.publish(ready.clone(), vec![job]).await.unwrap();
         let deleted = behind.destroy(ready.clone()).await;
         assert_eq!(deleted.unwrap(), 1, "round {round}");

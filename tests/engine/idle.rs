@@ -5,6 +5,8 @@ use std::time::Duration;
 use switchyard::engine::{Claim, Engine, ManualClock, Options, Publish, QueueKey, Time};
 use tempfile::TempDir;
 
+use super::lmstfy_job;
+
 const START: Time = Time(1_000_000_000_000);
 
 /// An engine that deletes empty queues after half a second, and its clock.
@@ -29,12 +31,8 @@ fn queue(name: &str) -> QueueKey {
 
 async fn publish(engine: &Engine, name: &str, delay_s: u32) -> String {
     let job = Publish {
-        body: String::new(),
         delay_s,
-        ttl_s: 0,
-        tries: 1,
-        versioned: false,
-        attributes: None,
+        ..lmstfy_job("")
     };
     let mut ids = engine.publish(queue(name), vec![job]).await.unwrap();
     ids.remove(0)

@@ -55,7 +55,7 @@ use std::time::Duration;
 use eventually::eventually;
 use switchyard::engine::{
     Claim, EffectiveState, Engine, Error, Fail, Job, JobKey, LeaseHolder, NextQueue, Options, Page,
-    Put, QueueKey, Retry, State, Time,
+    Publish, Put, QueueKey, Retry, State, Time,
 };
 
 const PAGE: Page = Page {
@@ -124,6 +124,18 @@ fn new(id: &str) -> Put {
         id: Some(id.to_owned()),
         body: "{}".to_owned(),
         ..Put::default()
+    }
+}
+
+/// An lmstfy job that can be consumed at once, with one try and no end.
+fn lmstfy_job(body: &str) -> Publish {
+    Publish {
+        body: body.to_owned(),
+        delay_s: 0,
+        ttl_s: 0,
+        tries: 1,
+        versioned: false,
+        attributes: None,
     }
 }
 

@@ -7,7 +7,7 @@ use switchyard::engine::{
 use tempfile::TempDir;
 
 use super::pauses::with_clock;
-use super::{new, q};
+use super::{lmstfy_job, new, q};
 
 const MINUTE_S: f64 = 60.0;
 const HOUR_S: f64 = 3_600.0;
@@ -212,12 +212,8 @@ async fn scheduled_jobs_of_each_protocol_are_due_at_their_new_time() {
     super::add(engine, &q(), vec![delayed]).await;
     let (lmstfy, relay) = (QueueKey::lmstfy("ns", "q"), QueueKey::relay("q"));
     let publish = Publish {
-        body: String::new(),
         delay_s: 3_600,
-        ttl_s: 0,
-        tries: 1,
-        versioned: false,
-        attributes: None,
+        ..lmstfy_job("")
     };
     let ids = engine.publish(lmstfy.clone(), vec![publish]).await.unwrap();
     let enqueue = Enqueue {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use switchyard::engine::{Enqueue, Mode, Publish, SearchLimits, SearchResult};
+use switchyard::engine::{Enqueue, Mode, SearchLimits, SearchResult};
 use switchyard::search::Search;
 
 const HOUR: i64 = 3_600_000_000;
@@ -91,12 +91,8 @@ async fn fill(engine: &Engine) {
         .await
         .unwrap();
     let publish = Publish {
-        body: "eyJ1c2VyIjp7ImlkIjo0Mn19".to_owned(),
-        delay_s: 0,
         ttl_s: 7_200,
-        tries: 1,
-        versioned: false,
-        attributes: None,
+        ..lmstfy_job("eyJ1c2VyIjp7ImlkIjo0Mn19")
     };
     let shop = QueueKey::lmstfy("shop", "mail");
     engine.publish(shop, vec![publish]).await.unwrap();

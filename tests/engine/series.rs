@@ -2,8 +2,7 @@
 
 use super::*;
 use switchyard::engine::{
-    Activity, Enqueue, HOUR, HOURS_KEPT, ManualClock, Mode, Publish, Run, SeriesTotals, minute,
-    quantile,
+    Activity, Enqueue, HOUR, HOURS_KEPT, ManualClock, Mode, Run, SeriesTotals, minute, quantile,
 };
 
 /// The numbers of jobs that were put, claimed, completed and failed.
@@ -112,12 +111,8 @@ async fn an_expired_lease_without_retries_left_counts_as_a_failure() {
 async fn lmstfy_verbs_are_counted() {
     let (engine, queue) = (open(false).await, QueueKey::lmstfy("ns", "q"));
     let job = |tries| Publish {
-        body: String::new(),
-        delay_s: 0,
-        ttl_s: 0,
         tries,
-        versioned: false,
-        attributes: None,
+        ..lmstfy_job("")
     };
     let published = engine.publish(queue.clone(), vec![job(1), job(1), job(1)]);
     let ids = published.await.unwrap();

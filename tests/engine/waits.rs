@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use switchyard::engine::Publish;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -153,12 +152,8 @@ async fn put_one(engine: &Engine, random: &mut Random, id: String) -> String {
         repeated(done).await.remove(0).unwrap()
     } else {
         let job = Publish {
-            body: String::new(),
-            delay_s: 0,
-            ttl_s: 0,
             tries: 1_000,
-            versioned: false,
-            attributes: None,
+            ..lmstfy_job("")
         };
         let queue = QueueKey::lmstfy("n", random.one_of(&LMSTFY));
         let done = || engine.publish(queue.clone(), vec![job.clone()]);

@@ -1,13 +1,14 @@
 //! Steps that reach the refusals which a random walk rarely meets.
 
 use switchyard::engine::{
-    Claim, Depend, Enqueue, Fail, JobAction, JobKey, LeaseHolder, Mode, NextQueue, Publish, Put,
-    QueueKey, Retry,
+    Claim, Depend, Enqueue, Fail, JobAction, JobKey, LeaseHolder, Mode, NextQueue, Put, QueueKey,
+    Retry,
 };
 
 use super::SECRET;
 use super::memory::SECOND;
 use super::steps::{Pick, RecordQueue, Ref, Step};
+use crate::lmstfy_job;
 
 fn put(id: &str, depends: &[&str]) -> Step {
     let put = Put {
@@ -92,14 +93,7 @@ fn worker() -> Vec<Step> {
 /// A dead job of lmstfy, then a restart, a crash and a flush.
 fn restarts() -> Vec<Step> {
     let queue = QueueKey::lmstfy("n1", "l1");
-    let publish = Publish {
-        body: "1".to_owned(),
-        delay_s: 0,
-        ttl_s: 0,
-        tries: 1,
-        versioned: false,
-        attributes: None,
-    };
+    let publish = lmstfy_job("1");
     let consume = Claim {
         lease_s: Some(1.0),
         ..Claim::of(queue.clone(), "", 1)
