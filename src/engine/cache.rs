@@ -1,7 +1,7 @@
 //! Data that every request needs and that the server therefore caches: queues, options, tracked jobs, tokens, and which
 //! queues have recurring jobs. The database has a revision, which each change of these data increments, and for each
-//! kind of data the revision of its last change. So a server that knows an earlier revision reads the kinds that have
-//! changed since ([`Refresh`]), and of queues only those that were written or deleted.
+//! kind of data the revision of its last change. So a server that knows an earlier revision reads only the kinds that
+//! have changed since ([`Refresh`]), and only the queues that were written or deleted.
 //!
 //! On a shared database, a transaction that changes cached data commits only if the revision is still the one that this
 //! server knew at the beginning. So when the change is applied to the caches, they contain all earlier changes, and an

@@ -49,8 +49,8 @@ impl PayloadResults {
 }
 
 impl Engine {
-    /// Reads the payloads of these jobs, a part at a time, and matches them. Leaves out jobs that no longer exist, and
-    /// those that exceed the work of a batch together with the ones before them.
+    /// Reads the payloads of these jobs, a part at a time, and matches them, until the work of a batch is used up. The
+    /// jobs after that, and jobs that no longer exist, have no results.
     pub(in crate::engine) async fn match_payloads_of(
         &self,
         search: &Search,
