@@ -29,11 +29,16 @@ async function recorded(context, permission) {
 }
 
 /**
- * Loads a page, which checks for problems, when the overview has this one. Until then the tab has no page of the
- * dashboard: one that checks meanwhile could show the problem, and end with its notification.
+ * Pauses a queue with a job, and loads a page, which checks for problems, when the overview has this one. Until then the
+ * tab has no page of the dashboard: one that checks meanwhile could show the problem, and end with its notification.
  */
-async function check(page, url, problem) {
+async function pause(page, url, queue) {
   await page.goto("/health/live");
+  const server = client(url);
+  // Paused first: a job that no worker can claim is another problem.
+  await server.post(`/pause/${queue}`);
+  await server.add(queue, {}, `${queue}-job`);
+  const problem = `${queue} is paused`;
   const headers = { "x-switchyard-refresh": "1" };
   const overview = async () => (await fetch(new URL("/ui", url), { headers })).text();
   await until(problem, async () => (await overview()).includes(problem));
@@ -47,17 +52,11 @@ async function press(page, name) {
 
 dashboard.test("a new problem is shown once, and opens its page", async ({ page, context, url }) => {
   const shown = await recorded(context, "granted");
-  const server = client(url);
-  // Paused first: a job that no worker can claim is another problem.
-  await server.post("/pause/old");
-  await server.add("old", {}, "old-job");
-  await page.goto("/ui/queues");
+  await pause(page, url, "old");
   await press(page, "Notify me of new problems");
   await page.getByRole("button", { name: "Stop notifications" }).waitFor();
   await until("a first notification", () => shown.length === 1);
-  await server.post("/pause/mail");
-  await server.add("mail", {}, "letter");
-  await check(page, url, "mail is paused");
+  await pause(page, url, "mail");
   await until("the problem", () => shown.length === 2);
   assert.equal(shown[1].title, `Switchyard on ${new URL(url).host}`);
   assert.match(shown[1].body, /^mail is paused with 1 job waiting/);
@@ -65,9 +64,7 @@ dashboard.test("a new problem is shown once, and opens its page", async ({ page,
   const other = await context.newPage();
   await other.goto("/ui");
   await page.close();
-  await server.post("/pause/post");
-  await server.add("post", {}, "card");
-  await check(other, url, "post is paused");
+  await pause(other, url, "post");
   await until("the other problem", () => shown.length === 3);
   assert.match(shown[2].body, /^post is paused/);
   await other.evaluate(() => window.latest.dispatchEvent(new Event("click")));
