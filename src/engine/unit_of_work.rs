@@ -257,7 +257,10 @@ impl UnitOfWork {
     /// The job, for changing.
     pub fn job_mut(&mut self, key: &JobKey) -> Option<&mut Job> {
         let loaded = self.jobs.get_mut(key)?;
-        debug_assert!(loaded.extent != Extent::Checked, "too little is loaded");
+        if loaded.extent == Extent::Checked {
+            debug_assert!(false, "too little is loaded to write it");
+            return None;
+        }
         if loaded.version.is_some() && loaded.before.is_none() {
             loaded.before = Some(Box::new(loaded.job.clone()));
         }

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+pub use queue::WEIGHT_MAX;
 use queue::{Queue, Sender, is_small, queue, split};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;

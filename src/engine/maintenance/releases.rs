@@ -5,6 +5,10 @@
 //! any other verb may release, change or delete the dependent, and the completed job may be put again or deleted. The
 //! transaction that removes the satisfied dependency releases the dependent if it still waits and has no dependencies.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::maintenance::SystemTask;
@@ -16,9 +20,10 @@ use crate::store::{Connection, Statement, StoreError};
 /// Dependents per transaction.
 const BATCH: i64 = 500;
 
-/// Transactions that a completion waits for. With more, maintenance releases the other dependents, because the client
-/// might not wait for them.
+/// Transactions and time that a completion waits for. After that, maintenance releases the other dependents, because the
+/// client might not wait for them.
 const AWAITED_MAX: usize = 100;
+const AWAITED_TIME_MAX: Duration = Duration::from_secs(3);
 
 impl Engine {
     /// Releases the dependents of the completed jobs with these numbers. If this fails or the client disconnects,
@@ -29,17 +34,25 @@ impl Engine {
         }
         // The actor, if any, has changed only the completed job.
         let engine = Engine(self.0.clone(), None, self.2);
-        let mut left = AWAITED_MAX;
-        for seq in of {
-            let release = || SystemTask::ReleaseDependents(seq);
-            while left > 0
-                // The writer has logged an error.
-                && let Ok(done) = engine.submit_system_task(release(), now).await
-                && done.affected > 0
-            {
-                left -= 1;
+        let releasing = async {
+            let mut left = AWAITED_MAX;
+            for seq in of {
+                let mut is_done = false;
+                while !is_done {
+                    if left == 0 {
+                        return;
+                    }
+                    left -= 1;
+                    let release = SystemTask::ReleaseDependents(seq);
+                    // The writer has logged an error.
+                    let Ok(done) = engine.submit_system_task(release, now).await else {
+                        return;
+                    };
+                    is_done = done.affected == 0;
+                }
             }
-        }
+        };
+        timeout(AWAITED_TIME_MAX, releasing).await.ok();
     }
 }
 

@@ -93,14 +93,15 @@ impl UnitOfWork {
         }
     }
 
-    /// Removes the dependencies on this job, and returns those of its former dependents that are loaded. Its version
-    /// stays, because only its list of dependents has changed.
+    /// Removes the dependencies on this job, and returns those of its former dependents that are loaded, unless they are
+    /// released later. Its version stays, because only its list of dependents has changed.
     pub fn take_dependents(&mut self, key: &JobKey) -> Vec<JobKey> {
         let Some(loaded) = self.jobs.get_mut(key) else {
             return Vec::new();
         };
         let seq = loaded.job.seq;
         let ids = std::mem::take(&mut loaded.job.dependents);
+        loaded.omitted.dependents = 0;
         let later = self.releases.is_later(seq);
         let removes_all = later || (loaded.extent == Extent::Whole && !loaded.omitted.edges);
         if later {
@@ -109,22 +110,28 @@ impl UnitOfWork {
             self.cuts.needs.push((seq,));
         }
         let scope = key.scope;
-        let dependents: Vec<_> = ids.into_iter().map(|id| JobKey { scope, id }).collect();
-        for dependent in &dependents {
-            let Some(loaded) = self.jobs.get_mut(dependent) else {
+        let mut free = Vec::new();
+        for id in ids {
+            let dependent = JobKey { scope, id };
+            let Some(loaded) = self.jobs.get_mut(&dependent) else {
                 continue;
             };
-            let counted = &mut loaded.omitted.dependencies;
-            *counted = counted.saturating_sub(1);
-            let edge = (loaded.job.seq, seq);
             // Of a checked job, too little is loaded to write it.
-            let can_change = loaded.extent != Extent::Checked;
-            if can_change && let Some(job) = self.job_mut(dependent) {
-                job.dependencies.retain(|id| *id != key.id);
+            let (edge, can_change) = ((loaded.job.seq, seq), loaded.extent != Extent::Checked);
+            let was_added = self.remove_edge(edge, removes_all);
+            if later && !was_added {
+                continue;
             }
-            self.remove_edge(edge, removes_all);
+            if let Some(loaded) = self.jobs.get_mut(&dependent) {
+                let counted = &mut loaded.omitted.dependencies;
+                *counted = counted.saturating_sub(1);
+            }
+            if can_change && let Some(job) = self.job_mut(&dependent) {
+                job.dependencies.retain(|id| *id != key.id);
+                free.push(dependent);
+            }
         }
-        dependents
+        free
     }
 
     /// Whether the job has dependencies, loaded or counted.
@@ -176,14 +183,13 @@ impl UnitOfWork {
     }
 
     /// Removes a dependency `(job, needs)`. `removes_all` if a statement for all dependencies or dependents of a job
-    /// removes it.
-    fn remove_edge(&mut self, edge: (i64, i64), removes_all: bool) {
-        if removes_all {
-            // It may have been added in this transaction.
-            self.edges.remove(&edge);
-        } else {
-            self.edges.insert(edge, false);
-        }
+    /// removes it, unless it was added in this transaction. Returns whether it was.
+    fn remove_edge(&mut self, edge: (i64, i64), removes_all: bool) -> bool {
+        let known = match removes_all {
+            true => self.edges.remove(&edge),
+            false => self.edges.insert(edge, false),
+        };
+        known == Some(true)
     }
 
     /// Removes a dependent from the job `need`, which need not be loaded. Its version stays, because only its list of

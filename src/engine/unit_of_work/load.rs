@@ -238,6 +238,7 @@ impl UnitOfWork {
         for loaded in self.jobs.values_mut() {
             if let Some(ids) = lists.remove(&loaded.job.seq) {
                 loaded.job.dependents = ids;
+                loaded.omitted.dependents = 0;
                 loaded.omitted.edges = loaded.job.dependencies.len() > EDGES_SHORT_MAX;
             }
         }

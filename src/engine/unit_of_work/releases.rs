@@ -1,17 +1,19 @@
 //! Decides which completed jobs release their dependents in the same transaction.
 //!
 //! A change of a job writes its whole row, with a history of up to 1 MiB, and a job can have 2,000 dependents. If those
-//! of a transaction are larger than 4 MiB together, only the smallest are released in it. The dependencies of the
-//! others become satisfied ones (`model/dependency_rows.rs`), without a change of the dependents, and
-//! `maintenance/releases.rs` releases these in later transactions.
+//! of a transaction are larger than 4 MiB together, it is split. If those of one completed job are, its dependencies
+//! become satisfied ones (`model/dependency_rows.rs`), without a change of the dependents, and
+//! `maintenance/releases.rs` releases these in later transactions. The completion of such a job shares its transaction
+//! with nothing else, so no other verb has loaded a dependent.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use crate::engine::BYTES_PER_WEIGHT;
 use crate::engine::model::job::JobKey;
 use crate::engine::model::neighbor_rows;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::transaction::WriteRequest;
-use crate::store::{Connection, Statement, StatementResult, StoreError};
+use crate::store::{Connection, Statement, StatementResult, StoreError, WEIGHT_MAX};
 
 /// Bytes of the rows of dependents that a transaction releases.
 pub const RELEASED_BYTES_MAX: usize = 4 << 20;
@@ -61,30 +63,57 @@ impl UnitOfWork {
         self.releases.is_later(seq).then_some(seq)
     }
 
-    /// Stores the result of [`neighbor_rows::DEPENDENTS_BYTES`]: the smallest are released in this transaction.
-    fn take_dependents_bytes(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
-        let rows = answers.iter().flat_map(|answer| &answer.rows);
-        let sizes = rows.map(|row| Ok((row.int(1)?, row.int(0)?)));
-        let mut sizes = sizes.collect::<Result<Vec<_>, StoreError>>()?;
+    /// Decides by these sizes which dependents are released later: the smallest are released in this transaction.
+    fn take_dependents_bytes(&mut self, sizes: &HashMap<i64, usize>) {
+        let mut sizes: Vec<_> = sizes.iter().map(|(seq, bytes)| (*bytes, *seq)).collect();
         sizes.sort_unstable();
-        let max = i64::try_from(self.releases.bytes_max).unwrap_or(i64::MAX);
-        let mut all = 0_i64;
+        let mut all = 0;
         for (bytes, seq) in sizes {
-            all = all.saturating_add(bytes);
-            if all > max {
+            all += bytes;
+            if all > self.releases.bytes_max {
                 self.releases.later.insert(seq);
             }
         }
-        Ok(())
+    }
+
+    /// Raises the weights of requests whose completed jobs have dependents that are too large together, so that those
+    /// that fit run again in one group, and each of the others alone.
+    fn raise_weights(&self, sizes: &HashMap<i64, usize>, requests: &mut [WriteRequest]) {
+        let releases = |request: &&mut WriteRequest| request.needs.releases_dependents;
+        for request in requests.iter_mut().filter(releases) {
+            let completed = self.completed_with_dependents(std::iter::once(&request.needs));
+            let sizes = completed.iter().filter_map(|job| sizes.get(&job.seq));
+            let bytes: usize = sizes.sum();
+            let weight = match bytes > self.releases.bytes_max {
+                true => WEIGHT_MAX,
+                false => bytes / BYTES_PER_WEIGHT,
+            };
+            request.double_weight();
+            request.weight = request.weight.max(weight);
+        }
     }
 }
 
+/// The sizes by job from the result of [`neighbor_rows::DEPENDENTS_BYTES`].
+fn sizes_of(answers: &[StatementResult]) -> Result<HashMap<i64, usize>, StoreError> {
+    let rows = answers.iter().flat_map(|answer| &answer.rows);
+    let sizes = rows.map(|row| {
+        let bytes = usize::try_from(row.int(1)?).unwrap_or(usize::MAX);
+        Ok((row.int(0)?, bytes))
+    });
+    sizes.collect()
+}
+
 /// Loads the dependents of the jobs that the verbs complete, unless they are too large to be released in this
-/// transaction.
+/// transaction. `divisible`: what the requests do can be split over several transactions.
+///
+/// # Errors
+/// [`StoreError::TransactionTooLarge`], if the dependents are too large and the transaction is divisible.
 pub async fn load_dependents(
     connection: &mut Connection,
     work: &mut UnitOfWork,
     requests: &mut [WriteRequest],
+    divisible: bool,
 ) -> Result<(), StoreError> {
     let needs = requests.iter().map(|request| &request.needs);
     let jobs = work.completed_with_dependents(needs);
@@ -92,8 +121,12 @@ pub async fn load_dependents(
     let completed: Vec<_> = jobs.into_iter().map(|job| (job.seq,)).collect();
     if dependents * ROW_BYTES_MAX > work.releases.bytes_max {
         let bytes = Statement::of_rows(neighbor_rows::DEPENDENTS_BYTES, &completed);
-        let answers = connection.read(vec![bytes]).await?;
-        work.take_dependents_bytes(&answers)?;
+        let sizes = sizes_of(&connection.read(vec![bytes]).await?)?;
+        if divisible && sizes.values().sum::<usize>() > work.releases.bytes_max {
+            work.raise_weights(&sizes, requests);
+            return Err(StoreError::TransactionTooLarge);
+        }
+        work.take_dependents_bytes(&sizes);
     }
     if let Some(dependents) = work.dependents_statement(completed) {
         let answers = connection.read(vec![dependents]).await?;

@@ -399,7 +399,7 @@ async fn run_named(
         let answers = connection.read(long).await?;
         work.take_long_parts(answers)?;
     }
-    releases::load_dependents(connection, work, requests).await?;
+    releases::load_dependents(connection, work, requests, divisible).await?;
     let mut search = CycleSearch::from(work, requests.iter().map(|request| &request.needs));
     while let Some(level) = search.next_level() {
         let answers = connection.read(vec![level]).await?;

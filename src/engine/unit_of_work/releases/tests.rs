@@ -8,7 +8,9 @@ use crate::engine::test_support::{read_number, run_sql, run_statements};
 use crate::engine::unit_of_work::Needs;
 use crate::engine::verbs::qless::complete::complete;
 use crate::engine::verbs::qless::depend::Depend;
-use crate::engine::{Claim, Engine, LeaseHolder, Put, QueueKey, engine_without_tasks as engine};
+use crate::engine::{
+    Claim, Engine, LeaseHolder, NextQueue, Put, QueueKey, engine_without_tasks as engine,
+};
 use crate::store::Statement;
 
 const SATISFIED: &str = "SELECT count(*) FROM dependencies WHERE needs < 0";
@@ -299,5 +301,89 @@ async fn a_transaction_releases_nothing_that_it_removes() {
     assert_eq!(state(&engine, "three").await, State::Depends);
     assert_eq!(read_number(&engine, DEPENDENCIES).await, 1);
     assert_eq!(engine.check(None).await.unwrap(), []);
+    engine.close().await;
+}
+
+/// The completed job has dependents that are released later. Another verb loads one of them as a dependency.
+#[tokio::test]
+async fn a_large_release_shares_no_transaction_with_other_verbs() {
+    let engine = engine().await;
+    put(&engine, vec![job("need", &[]), job("moves", &[])]).await;
+    put_leaves(&engine, 9, "need").await;
+    resize(&engine, 1 << 20).await;
+    claim(&engine, 2).await;
+    let next = NextQueue {
+        queue: QueueKey::qless("q2"),
+        delay: 0.0,
+        depends: vec!["leaf0".to_owned()],
+    };
+    let turn = |id: &str, next| (JobKey::qless(id), "1".to_owned(), next);
+    let turns = vec![turn("need", None), turn("moves", Some(next))];
+    let completing = engine.complete(turns, holder(), None);
+    let (done, ()) = futures::join!(completing, put(&engine, vec![job("new", &["leaf0"])]));
+    assert_eq!(done.unwrap(), [Ok(State::Complete), Ok(State::Depends)]);
+    assert_eq!(state(&engine, "leaf0").await, State::Waiting);
+    assert_eq!(
+        read_number(&engine, "SELECT count(*) FROM jobs WHERE queue = 0").await,
+        0
+    );
+    for id in ["moves", "new"] {
+        assert_eq!(read(&engine, id).await.dependencies, ["leaf0"], "{id}");
+    }
+    assert_eq!(engine.check(None).await.unwrap(), []);
+    engine.close().await;
+}
+
+/// A verb names the dependent, so it is loaded, but only with its first 101 dependencies.
+#[tokio::test]
+async fn a_dependent_that_is_released_later_is_not_released_before() {
+    let engine = engine().await;
+    let needs: Vec<String> = (0..150).map(|n| format!("n{n}")).collect();
+    let needs: Vec<&str> = needs.iter().map(String::as_str).collect();
+    put(&engine, needs.iter().map(|id| job(id, &[])).collect()).await;
+    put(&engine, vec![job("leaf", &needs)]).await;
+    resize(&engine, 5 << 20).await;
+    claim(&engine, 150).await;
+    let named = ["leaf"].iter().chain(&needs[..101]);
+    let needs_of_group = Needs {
+        jobs: named.map(|id| JobKey::qless(*id)).collect(),
+        releases_dependents: true,
+        ..Needs::default()
+    };
+    let completed: Vec<_> = needs[..101].iter().map(|id| JobKey::qless(*id)).collect();
+    let done = engine.write(needs_of_group, None, 1, move |work| {
+        for key in &completed {
+            complete(work, key, &holder(), &Body::from("1".to_owned()), None)?;
+        }
+        Ok(())
+    });
+    done.await.unwrap();
+    assert_eq!(state(&engine, "leaf").await, State::Depends);
+    release_all(&engine).await;
+    assert_eq!(state(&engine, "leaf").await, State::Depends);
+    only_complete(&engine, &needs[101..]).await;
+    release_all(&engine).await;
+    assert_eq!(state(&engine, "leaf").await, State::Waiting);
+    assert_eq!(engine.check(None).await.unwrap(), []);
+    engine.close().await;
+}
+
+/// In one commit group, a job gets a new dependent, so its dependents are counted, and a verb tries to complete it, so
+/// they are loaded.
+#[tokio::test]
+async fn dependents_are_not_counted_twice() {
+    let engine = engine().await;
+    put(&engine, vec![job("need", &[])]).await;
+    put_leaves(&engine, 1_100, "need").await;
+    // The others queue up meanwhile.
+    let many = (0..250).map(|n| job(&format!("many{n}"), &[]));
+    let turn = vec![(JobKey::qless("need"), "1".to_owned(), None)];
+    let (.., refused) = futures::join!(
+        put(&engine, many.collect()),
+        put(&engine, vec![job("new", &["need"])]),
+        engine.complete(turn, holder(), None)
+    );
+    assert!(refused.unwrap().remove(0).is_err());
+    assert_eq!(state(&engine, "new").await, State::Depends);
     engine.close().await;
 }
