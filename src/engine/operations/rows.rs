@@ -250,7 +250,7 @@ DELETE FROM removed WHERE (operation, n) IN (
         SELECT f.operation, f.n, sum(f.bytes) OVER (ORDER BY f.operation, f.n ROWS UNBOUNDED PRECEDING) - f.bytes AS before
         FROM (SELECT r.operation, r.n, octet_length(r.job) AS bytes FROM operations AS o CROSS JOIN removed AS r
               WHERE r.operation = o.id AND o.keeps = 1 AND o.stage NOT IN ({operation_running}, {operation_undoing})
-                  AND (o.undo_until IS NULL OR o.undo_until <= $1) ORDER BY r.operation, r.n LIMIT $2 + 0) AS f) AS r
+                  AND (o.undo_until IS NULL OR o.undo_until <= $1) ORDER BY o.id, r.n LIMIT $2 + 0) AS f) AS r
     WHERE r.before < $3)";
 
 /// An operation is deleted after the jobs it removed.

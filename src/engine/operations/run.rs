@@ -88,7 +88,10 @@ impl Engine {
     }
 
     /// Runs one batch of each running operation. Returns whether there were any.
-    async fn run_operation_round(&self, ahead: &mut HashMap<i64, Lookahead>) -> Result<bool> {
+    pub(super) async fn run_operation_round(
+        &self,
+        ahead: &mut HashMap<i64, Lookahead>,
+    ) -> Result<bool> {
         let active = Statement::new(rows::ACTIVE, [AT_ONCE_MAX.into()]);
         let active = self.readers().rows(active).await?;
         let mut operations = Vec::new();
@@ -104,6 +107,8 @@ impl Engine {
             match done {
                 // It would fail again, along with other writes of the same transaction.
                 Err(Error::Store(error)) => self.fail_operation(operation.id, error).await?,
+                // Searches of others occupy the threads that match payloads. The other operations continue.
+                Err(Error::Busy) => {}
                 done => done?,
             }
         }

@@ -43,14 +43,13 @@ impl Batches {
         (self.left > 0).then(|| self.left.min(self.max))
     }
 
-    /// Records how many jobs of the batch were found, of which `bytes` were loaded. If these are about
-    /// [`MOVED_BYTES_MAX`], there may be more jobs.
-    pub fn found_with_bytes(&mut self, found: usize, bytes: usize) {
-        // The database counts the bytes of quotes and stubs, too.
-        if found == 0 || bytes < MOVED_BYTES_MAX / 2 {
-            return self.found(found);
-        }
-        self.left = self.left.saturating_sub(found);
+    /// Records how many jobs of a batch were found that [`MOVED_BYTES_MAX`] limits. Unless there were none, there may be
+    /// more.
+    pub fn found_within_bytes(&mut self, found: usize) {
+        self.left = match found {
+            0 => 0,
+            _ => self.left.saturating_sub(found),
+        };
         self.done += found;
     }
 
@@ -98,12 +97,12 @@ mod tests {
         let mut batches = Batches::of(1_000, MOVE_BATCH);
         batches.found(249);
         assert_eq!((batches.next(), batches.done), (None, 249));
-        // Unless its jobs are large.
+        // Unless the bytes of its jobs are limited.
         let mut batches = Batches::of(260, MOVE_BATCH);
-        batches.found_with_bytes(5, 4 << 20);
+        batches.found_within_bytes(5);
         assert_eq!((batches.next(), batches.done), (Some(250), 5));
-        batches.found_with_bytes(249, 1_000);
-        assert_eq!((batches.next(), batches.done), (None, 254));
+        batches.found_within_bytes(0);
+        assert_eq!((batches.next(), batches.done), (None, 5));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! What happens to a job that changes between the match of its payload and the transaction.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::operations::batch::Batch;
 use crate::engine::operations::lookahead::{Lookahead, Target};
 use crate::engine::operations::{JobAction, NewOperation, OperationEstimate, Subject, rows};
+use crate::engine::queries::evaluate::blocking_permit;
 use crate::engine::test_support::engine_without_tasks;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::{Engine, Place, Put};
@@ -146,4 +147,40 @@ fn a_job_may_change_ten_times() {
     ahead.look_again(&batch, 1, 10);
     assert!(!ahead.gives_up());
     assert_eq!((ahead.from, ahead.targets.len()), (9, 2));
+}
+
+#[tokio::test]
+async fn an_operation_that_waits_for_a_thread_does_not_stop_the_others() {
+    let engine = engine_without_tasks().await;
+    put(&engine, "large", &format!("\"{}\"", "x".repeat(200_000))).await;
+    let waiting = begin(&engine).await;
+    put(&engine, "listed", "1").await;
+    let listed = targets(&engine, &["listed"]).await;
+    let new = NewOperation {
+        who: "ada".to_owned(),
+        action: JobAction::Cancel,
+        subject: Subject::Jobs(listed.iter().map(|target| target.seq).collect()),
+        estimate: OperationEstimate::default(),
+    };
+    let other = engine.start_operation(new).await.unwrap().unwrap();
+    let permits = [blocking_permit().await, blocking_permit().await];
+    assert!(permits.iter().all(Option::is_some));
+    engine
+        .run_operation_round(&mut HashMap::new())
+        .await
+        .unwrap();
+    let done = async |id| engine.operation(id).await.unwrap().unwrap().done;
+    assert_eq!((done(waiting).await, done(other).await), (0, 1));
+    drop(permits);
+    engine.finish_operations().await.unwrap();
+    assert!(
+        !engine
+            .operation(waiting)
+            .await
+            .unwrap()
+            .unwrap()
+            .state
+            .is_active()
+    );
+    engine.close().await;
 }

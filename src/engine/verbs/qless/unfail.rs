@@ -5,7 +5,7 @@ use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
-use crate::engine::model::job::{Job, JobKey, QueueKey, State};
+use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::unit_of_work::{Oldest, UnitOfWork};
 use crate::engine::verbs::lifecycle::{enter_queue, leave_queue};
 use crate::engine::verbs::qless::put::announce_put;
@@ -34,13 +34,10 @@ impl Engine {
             let queue = queue.clone();
             let verb = move |work: &mut UnitOfWork| {
                 let keys = work.take_oldest();
-                let sizes = keys.iter().filter_map(|key| work.job(key));
-                let bytes: usize = sizes.map(Job::loaded_bytes).sum();
-                Ok((unfail(work, &keys, queue.as_ref()), bytes))
+                Ok(unfail(work, &keys, queue.as_ref()))
             };
             let moved = self.write(needs_of_oldest(oldest), now, batch, verb);
-            let (count, bytes) = moved.await?;
-            batches.found_with_bytes(count, bytes);
+            batches.found_within_bytes(moved.await?);
         }
         Ok(batches.done)
     }
