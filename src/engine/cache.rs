@@ -182,15 +182,23 @@ impl Engine {
         if fresh.revision == known {
             return Ok(());
         }
+        self.apply_changes(known, fresh.revision).await
+    }
+
+    /// Reads what has changed since the revision `known`, and applies it, unless the caches have the revision `fresh` by
+    /// then.
+    async fn apply_changes(&self, known: i64, fresh: i64) -> Result<()> {
+        let shared = &self.0.shared;
         let _refreshing = self.0.peers.refreshing.lock().await;
         let now_known = shared.revision();
         // Another read has applied it.
-        if known < fresh.revision && fresh.revision <= now_known {
+        if known < fresh && fresh <= now_known {
             return Ok(());
         }
         let mut refresh = Refresh::since(now_known);
         while let Some(statements) = refresh.next_statements() {
-            refresh.take(self.readers().read(statements).await?)?;
+            // Not as a guest, who would wait for the reads of others: every request waits for this one.
+            refresh.take(self.0.readers.read(statements).await?)?;
         }
         Ok(refresh.apply(shared, self.subscriptions())?)
     }

@@ -178,3 +178,33 @@ async fn the_name_of_a_deleted_queue_can_be_used_again() {
     }
     engine.close().await;
 }
+
+/// A read that ends only when the engine closes.
+const ENDLESS: &str = "SELECT count(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)";
+
+#[tokio::test]
+async fn a_guest_who_reloads_the_caches_does_not_wait_for_other_guests() {
+    let engine = engine().await;
+    set_heartbeat(&engine, "1").await;
+    let revision = engine.0.shared.revision();
+    run_sql(
+        &engine,
+        "UPDATE config SET value = '2' WHERE option = 'heartbeat'",
+    )
+    .await;
+    let revise = Statement::new(refresh::REVISE[0], []);
+    run_statements(&engine, vec![revise]).await;
+    let guest = engine.for_guests();
+    let others: Vec<_> = (0..8)
+        .map(|_| {
+            let guest = guest.clone();
+            tokio::spawn(async move { guest.readers().rows(Statement::new(ENDLESS, [])).await })
+        })
+        .collect();
+    // They have taken or await all permits.
+    tokio::task::yield_now().await;
+    guest.apply_changes(revision, revision + 1).await.unwrap();
+    assert!((heartbeat(&engine) - 2.0).abs() < f64::EPSILON);
+    others.iter().for_each(tokio::task::JoinHandle::abort);
+    engine.close().await;
+}
