@@ -77,7 +77,8 @@ pub async fn load_groups(engine: &Engine) -> Result<Vec<GroupRow>> {
     Ok(groups)
 }
 
-/// The failure groups with the most failed jobs, and their mutes, and the totals of all groups.
+/// The failure groups with the most failed jobs, and their mutes, and the totals of all groups. Muted groups only where
+/// the others leave room: they raise no alerts.
 async fn load_largest_groups(engine: &Engine) -> Result<(Vec<GroupRow>, engine::FailureTotals)> {
     let (groups, totals) = engine.largest_failures(GROUPS_MAX).await?;
     Ok((with_mutes(engine, groups).await?, totals))
