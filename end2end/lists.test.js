@@ -60,6 +60,38 @@ dashboard.test("a button that has the focus does not become another one", async 
   assert.ok([null, "Track job but-1"].includes(focused), focused);
 });
 
+dashboard.test("a button that pauses a queue does not become one that resumes it", async ({ page, url }) => {
+  const api = client(url);
+  await api.add("turns", {}, "turn-1");
+  await page.goto("/ui/queues");
+  await live(page);
+  await page.getByRole("button", { name: "Pause turns" }).focus();
+  await api.post("/pause/turns");
+  await page.getByRole("button", { name: "Resume turns" }).waitFor();
+  const focused = await page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+  assert.equal(focused, null);
+});
+
+dashboard.test("a button beside a problem stays that of its queue", async ({ page, url }) => {
+  const api = client(url);
+  for (const queue of ["halt-a", "halt-b"]) {
+    await api.post(`/pause/${queue}`);
+    await api.add(queue, {}, `${queue}-1`);
+  }
+  await page.goto("/ui");
+  await live(page);
+  const resume = (queue) => page.locator("#problems").getByRole("button", { name: `Resume queue ${queue}` });
+  const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+  await resume("halt-b").focus();
+  const label = await focused();
+  await api.post("/unpause/halt-a");
+  await resume("halt-a").waitFor({ state: "detached" });
+  assert.equal(await focused(), label);
+  await api.post("/unpause/halt-b");
+  await resume("halt-b").waitFor({ state: "detached" });
+  assert.equal(await focused(), null);
+});
+
 let filled = false;
 for (const width of [1440, 390]) {
   dashboard.test(`names of 250 characters and numbers of six digits fit, ${width} px`, { viewport: { width, height: 900 } }, async ({ page, url }) => {

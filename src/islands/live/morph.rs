@@ -1,6 +1,6 @@
 //! Applies the differences between two trees to the first one. Equal nodes are not touched, so focus, selection, open
-//! elements and typed text are kept. The rows of a list that is in use stay in their places. A form never becomes that
-//! of another action.
+//! elements and typed text are kept. The rows of a list that is in use stay in their places. A form or a button never
+//! becomes that of another action.
 
 use std::collections::HashSet;
 
@@ -145,7 +145,7 @@ impl Refresh {
     }
 
     fn one(&mut self, old: &Node, new: &Node) {
-        if is_other_form(old, new) {
+        if is_other_action(old, new) {
             if let Some(parent) = old.parent_node() {
                 parent.replace_child(new, old).ok();
             }
@@ -195,16 +195,22 @@ fn kind(node: &Node) -> (String, Option<String>) {
     (node.node_name(), class)
 }
 
-/// Whether these are forms of different actions. One must not become the other: a button that has the focus would then
-/// do something else than the user means.
-fn is_other_form(old: &Node, new: &Node) -> bool {
-    let action = |node: &Node| {
-        let form = node
-            .dyn_ref::<Element>()
-            .filter(|_| node.node_name() == "FORM")?;
-        form.get_attribute("action")
-    };
+/// Whether these are forms or buttons of different actions. One must not become the other: a button that has the focus
+/// would then do something else than the user means.
+fn is_other_action(old: &Node, new: &Node) -> bool {
     action(old) != action(new)
+}
+
+/// The attributes that determine what a form or a button does; none for other nodes.
+fn action(node: &Node) -> Vec<Option<String>> {
+    let names: &[&str] = match node.node_name().as_str() {
+        "FORM" => &["action"],
+        "BUTTON" => &["formaction", "form", "name", "value", "popovertarget"],
+        _ => &[],
+    };
+    let element = node.dyn_ref::<Element>();
+    let values = names.iter().map(|name| element?.get_attribute(name));
+    values.collect()
 }
 
 /// The key of a node among its siblings.

@@ -138,8 +138,9 @@ fn problem_list(overview: &OverviewView, request: &PageRequest) -> AnyView {
     }
     let rows = found.into_iter().map(|problem| {
         let shape = problem.shape;
+        let key = format!("{} {}", problem.kind.as_str(), problem.address);
         view! {
-            <li class=icon_color(shape)>
+            <li class=icon_color(shape) data-key=key>
                 <a href=problem.address>{icon(shape)} <span>
                         {problem.text}
                         {problem.since.map(|(what, since)| view! { <span class="text-muted wrap-anywhere">" · " {what} " " {ago(since, now)}</span> })}
