@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod authentication;
 pub mod base_path;
+mod client_slots;
 mod compression;
 mod delta;
 pub mod download;

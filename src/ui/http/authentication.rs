@@ -11,21 +11,24 @@ use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
+use tokio::time::timeout;
 
 use crate::auth::{
     ActionLimit, Auth, AuthMethod, CredentialSource, Identity, Keyring, LoginThrottle,
     PresentedCredentials, Role, log_wrong_credentials,
 };
-use crate::engine::{AUDIT_ANONYMOUS, Engine, Result};
-use crate::request::{BasePath, ClientAddress, Https, RequestId, drain};
+use crate::engine::{AUDIT_ANONYMOUS, Engine, Error, Result, Session};
+use crate::request::{BasePath, ClientAddress, Https, RequestId, drain, network_of};
 use crate::secret::Hash;
 use crate::ui::access::{self, role_to_post, role_to_read};
 use crate::ui::cookies;
 use crate::ui::error::PageError;
 use crate::ui::http::audit::{self, PendingEntry};
+use crate::ui::http::client_slots::ClientSlots;
 use crate::ui::http::guard::{self, is_safe};
+use crate::ui::http::page_slots::busy;
 use crate::ui::http::rejections::Rejections;
-use crate::ui::http::{Dashboard, REFRESH, forms, login, unavailable};
+use crate::ui::http::{Dashboard, REFRESH, database_unavailable, forms, login};
 use crate::ui::urls::LOGIN;
 use crate::ui::urls::encoding::{encode, is_dashboard_page};
 
@@ -40,8 +43,17 @@ pub struct Authenticator {
     pub environment: String,
     pub throttle: Arc<LoginThrottle>,
     pub rejections: Rejections,
+    /// Lookups of sessions, by network.
+    lookups: ClientSlots<IpAddr>,
     pub action_limit: ActionLimit,
 }
+
+/// Lookups of sessions of one address at the same time, and those that run or wait.
+const OWN_LOOKUPS_MAX: usize = 1;
+const OWN_LOOKUPS_WAITING_MAX: usize = 500;
+
+/// How long a lookup waits for others of its address.
+const LOOKUP_WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// An authenticated user.
 #[derive(Clone, Debug)]
@@ -66,6 +78,7 @@ impl Authenticator {
             environment: environment.unwrap_or_default().to_owned(),
             throttle: Arc::clone(&auth.throttle),
             rejections: Rejections::default(),
+            lookups: ClientSlots::new(OWN_LOOKUPS_MAX, OWN_LOOKUPS_WAITING_MAX),
             action_limit: ActionLimit::default(),
         }
     }
@@ -104,7 +117,7 @@ impl Authenticator {
                 });
             }
             if let Some(secret) = session(headers)
-                && let Some(session) = engine.session(Hash::of(secret), None).await?
+                && let Some(session) = self.look_up(engine, secret, from).await?
                 && let Some(user) = active
                     .ui
                     .session_user(&session.name, secret, &session.proof)
@@ -122,6 +135,22 @@ impl Authenticator {
             Some(role) => Authentication::Known(principal(&Identity { name, role }, method)),
             None => Authentication::Unknown,
         })
+    }
+
+    /// The session with this secret. Clients can invent secrets, so the lookups of an address wait for each other.
+    ///
+    /// # Errors
+    /// [`Error::Busy`], if the address has too many lookups; [`Error::Store`].
+    async fn look_up(
+        &self,
+        engine: &Engine,
+        secret: &str,
+        from: Option<IpAddr>,
+    ) -> Result<Option<Session>> {
+        let request = self.lookups.begin(network_of(from)).ok_or(Error::Busy)?;
+        let waiting = timeout(LOOKUP_WAIT_MAX, request.slot()).await;
+        let _slot = waiting.map_err(|_| Error::Busy)?;
+        engine.session(Hash::of(secret), None).await
     }
 }
 
@@ -236,7 +265,13 @@ pub async fn authenticate(
             let why = "Too many failed sign-in attempts. Try again later.\n";
             return (StatusCode::TOO_MANY_REQUESTS, later, why).into_response();
         }
-        Err(error) => return unavailable(&error, "failed to look up a session"),
+        Err(Error::Busy) => return busy(),
+        Err(error) => {
+            if dashboard.may_log(from) {
+                tracing::error!(%error, "failed to look up a session");
+            }
+            return database_unavailable();
+        }
     };
     let path = request.uri().path().to_owned();
     let Some(principal) = principal else {

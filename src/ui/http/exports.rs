@@ -7,6 +7,7 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
+use tokio::sync::Semaphore;
 
 use super::authentication::{Principal, RequestInfo, forbid};
 use super::export_slots::{ExportSlot, Full, Pace};
@@ -76,6 +77,9 @@ pub async fn audit_as_json(State(dashboard): State<Dashboard>, info: RequestInfo
     audit(dashboard, info, JSON, audit_json).await
 }
 
+/// Its text, of up to tens of MiB, reserves memory only when it is complete, so only one is built at a time.
+static AUDIT_EXPORT: Semaphore = Semaphore::const_new(1);
+
 async fn audit(
     dashboard: Dashboard,
     info: RequestInfo,
@@ -92,13 +96,13 @@ async fn audit(
         Ok(slot) => slot,
         Err(busy) => return busy,
     };
+    let _alone = AUDIT_EXPORT.acquire().await;
     let request = PageRequest::with_query(info.uri.query().unwrap_or_default());
     let query = AuditQuery::of(|name| request.param(name).unwrap_or_default());
     let (entries, more) = match load_export(&dashboard.engine, &query, AUDIT_ENTRIES_MAX).await {
         Ok(found) => found,
         Err(error) => return unavailable(&error, "failed to read the audit log"),
     };
-    // Up to tens of MiB.
     let text = memory::in_place(|| text(&entries, more));
     drop(entries);
     let mut headers = file_type.headers(if more { "audit-newest" } else { "audit" });

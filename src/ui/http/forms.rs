@@ -17,14 +17,14 @@ use leptos_axum::render_app_async_with_context;
 use serde::de::DeserializeOwned;
 
 use crate::memory;
-use crate::request::{Https, count_parameters};
+use crate::request::{ClientAddress, Https, count_parameters};
 use crate::ui::actions::input::shortened;
 use crate::ui::cookies;
 use crate::ui::error::PageError;
-use crate::ui::http::authentication::{RequestInfo, accepts};
+use crate::ui::http::authentication::{Principal, RequestInfo, accepts};
 use crate::ui::http::compression::with_slot;
 use crate::ui::http::large_forms::process;
-use crate::ui::http::page_slots::PageSlot;
+use crate::ui::http::page_slots::{Client, PageSlot};
 use crate::ui::http::{Dashboard, provide_page_context};
 use crate::ui::page_request::{Flash, PageRequest, page_request};
 use crate::ui::pages::shell;
@@ -141,8 +141,10 @@ pub async fn reserve_form_memory(request: Request, next: Next) -> Response {
         return (StatusCode::BAD_REQUEST, "The form has too many fields.\n").into_response();
     }
     let bytes = form.len();
+    let user = parts.extensions.get::<Principal>();
+    let client = Client::of(user, ClientAddress::of(&parts.extensions), false);
     let request = Request::from_parts(parts, Body::from(form.freeze()));
-    process(bytes, next.run(request)).await
+    process(bytes, client, next.run(request)).await
 }
 
 /// The status of a form that could not be read.

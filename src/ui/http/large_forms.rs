@@ -2,6 +2,7 @@
 //! form again contains only so much of it.
 
 use std::pin::pin;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use axum::response::Response;
@@ -9,7 +10,9 @@ use futures::future::poll_fn;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use super::client_slots::ClientSlots;
 use super::forms::busy;
+use super::page_slots::Client;
 use crate::memory;
 use crate::ui::actions::input::shortened;
 use crate::ui::pages::edit::model::RejectedEdit;
@@ -20,6 +23,10 @@ use crate::ui::pages::records::model::{Conflict, RecordFieldErrors, RecordFormEr
 const AT_ONCE: usize = 2;
 
 static PROCESSING: Semaphore = Semaphore::const_new(AT_ONCE);
+
+/// Each client waits only for one of its own large forms, which can wait for a page slot or the database.
+static OWN: LazyLock<ClientSlots<Client>> = LazyLock::new(|| ClientSlots::new(1, OWN_REQUESTS_MAX));
+const OWN_REQUESTS_MAX: usize = 100;
 
 /// How long a large form waits until it is processed.
 const WAIT_MAX: Duration = Duration::from_secs(4);
@@ -35,11 +42,21 @@ const CUT: &str = " The form shows only the first 1 MiB of the text that was sen
 
 /// Processes a form of this size: parses it, and renders the response. Each step of a large one takes milliseconds, so
 /// meanwhile the runtime moves the other tasks of the thread to another thread.
-pub async fn process(bytes: usize, response: impl Future<Output = Response>) -> Response {
+pub async fn process(
+    bytes: usize,
+    client: Client,
+    response: impl Future<Output = Response>,
+) -> Response {
     if bytes <= memory::SMALL_MAX {
         return response.await;
     }
-    let Ok(_permit) = timeout(WAIT_MAX, PROCESSING.acquire()).await else {
+    let Some(request) = OWN.begin(client) else {
+        return busy();
+    };
+    let waiting = timeout(WAIT_MAX, async {
+        (request.slot().await, PROCESSING.acquire().await)
+    });
+    let Ok(_permits) = waiting.await else {
         return busy();
     };
     let mut response = pin!(response);

@@ -6,9 +6,8 @@
 //! addresses together have limits, too: one for the pages of guests, and one for the login page and errors, so that
 //! guests cannot prevent a login.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
@@ -21,6 +20,7 @@ use tokio::time::timeout;
 
 use super::Dashboard;
 use super::authentication::Principal;
+use super::client_slots::{ClientSlots, CountedRequest};
 use super::compression::{Slot, with_slot};
 use super::guard::is_safe;
 use crate::request::{ClientAddress, network_of};
@@ -64,17 +64,10 @@ impl Client {
     }
 }
 
-/// The requests of one client.
-#[derive(Debug)]
-struct Requests {
-    slots: Arc<Semaphore>,
-    count: usize,
-}
-
 /// The pages that are being rendered, and the requests that wait.
 #[derive(Clone, Debug)]
 pub struct PageSlots {
-    clients: Arc<Mutex<HashMap<Client, Requests>>>,
+    clients: ClientSlots<Client>,
     guests: Arc<Semaphore>,
     login: Arc<Semaphore>,
 }
@@ -82,7 +75,7 @@ pub struct PageSlots {
 impl Default for PageSlots {
     fn default() -> Self {
         PageSlots {
-            clients: Arc::default(),
+            clients: ClientSlots::new(OWN_MAX, OWN_REQUESTS_MAX),
             guests: Arc::new(Semaphore::new(GUESTS_MAX)),
             login: Arc::new(Semaphore::new(LOGIN_MAX)),
         }
@@ -106,9 +99,9 @@ impl PageSlots {
             Client::Guest(_) => Some(&self.guests),
             Client::Login(_) => Some(&self.login),
         };
-        let (request, own) = self.begin(client).ok_or_else(busy)?;
+        let request = self.clients.begin(client).ok_or_else(busy)?;
         let waits = async {
-            let own = own.acquire_owned().await.ok();
+            let own = request.slot().await;
             let common = match common {
                 Some(common) => Arc::clone(common).acquire_owned().await.ok(),
                 None => None,
@@ -120,45 +113,6 @@ impl PageSlots {
         yield_now().await;
         Ok(PageSlot { permits, request })
     }
-
-    /// Counts a request of the client. `None` if it has too many.
-    fn begin(&self, client: Client) -> Option<(CountedRequest, Arc<Semaphore>)> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let requests = clients.entry(client.clone()).or_insert_with(|| Requests {
-            slots: Arc::new(Semaphore::new(OWN_MAX)),
-            count: 0,
-        });
-        if requests.count >= OWN_REQUESTS_MAX {
-            return None;
-        }
-        requests.count += 1;
-        let own = Arc::clone(&requests.slots);
-        let slots = self.clone();
-        Some((CountedRequest { slots, client }, own))
-    }
-}
-
-/// Counts a request until it is dropped.
-#[derive(Debug)]
-struct CountedRequest {
-    slots: PageSlots,
-    client: Client,
-}
-
-impl Drop for CountedRequest {
-    fn drop(&mut self) {
-        let mut clients = self
-            .slots
-            .clients
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(requests) = clients.get_mut(&self.client) {
-            requests.count -= 1;
-            if requests.count == 0 {
-                clients.remove(&self.client);
-            }
-        }
-    }
 }
 
 /// Permits rendering and compressing a page until it is dropped.
@@ -166,7 +120,7 @@ impl Drop for CountedRequest {
 pub struct PageSlot {
     #[expect(dead_code, reason = "held until it is dropped")]
     permits: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
-    request: CountedRequest,
+    request: CountedRequest<Client>,
 }
 
 impl Slot for PageSlot {
@@ -246,18 +200,18 @@ mod tests {
         held.push(slots.take(Some(&guest), one, true).await.unwrap());
         held.push(slots.take(None, one, false).await.unwrap());
         drop(held);
-        assert!(slots.clients.lock().unwrap().is_empty());
         assert!(slots.take(Some(&guest), one, false).await.is_ok());
     }
 
     #[tokio::test]
     async fn a_client_with_100_requests_is_refused_at_once() {
         let slots = PageSlots::default();
-        let begin = || slots.begin(Client::User("ada".to_owned()));
+        let begin = || slots.clients.begin(Client::User("ada".to_owned()));
         let begun: Vec<_> = (0..OWN_REQUESTS_MAX).map_while(|_| begin()).collect();
         assert_eq!(begun.len(), OWN_REQUESTS_MAX);
         assert!(begin().is_none());
-        assert!(slots.begin(Client::User("olga".to_owned())).is_some());
+        let other = slots.clients.begin(Client::User("olga".to_owned()));
+        assert!(other.is_some());
         drop(begun);
         assert!(begin().is_some());
     }
