@@ -13,8 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-pub use queue::WEIGHT_MAX;
 use queue::{Queue, Sender, is_small, queue, split};
+pub use queue::{SMALL_WEIGHT_MAX, WEIGHT_MAX};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::sleep;

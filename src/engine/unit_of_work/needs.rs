@@ -60,8 +60,12 @@ pub struct Needs {
 /// The oldest `count` jobs of a list.
 #[derive(Clone, Debug)]
 pub enum Oldest {
-    /// The failed jobs of a failure group.
-    Failed { group: String, count: usize },
+    /// The failed jobs of a failure group that failed at or before `until`.
+    Failed {
+        group: String,
+        count: usize,
+        until: Time,
+    },
     /// The dead jobs of a queue that were dead-lettered at or before `until`.
     Dead {
         queue: QueueKey,
@@ -106,9 +110,14 @@ impl UnitOfWork {
     pub fn loading_oldest(&self, oldest: &Oldest) -> Option<Statement> {
         let count = |count: &usize| (*count as i64).into();
         Some(match oldest {
-            Oldest::Failed { group, count: max } => {
+            Oldest::Failed {
+                group,
+                count: max,
+                until,
+            } => {
                 let bytes = (MOVED_BYTES_MAX as i64).into();
-                Statement::new(LOAD_FAILURES, [group.as_str().into(), count(max), bytes])
+                let arguments = [group.as_str().into(), count(max), bytes, until.0.into()];
+                Statement::new(LOAD_FAILURES, arguments)
             }
             Oldest::Dead {
                 queue,
@@ -129,7 +138,7 @@ const LOAD_FAILURES: &str = concat!(
     " FROM (SELECT f.seq, sum(f.bytes) OVER (ORDER BY f.since, f.seq ROWS UNBOUNDED PRECEDING) - f.bytes AS before
             FROM (SELECT j.seq, j.since, ",
     job_bytes!(row),
-    " AS bytes FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = $1
+    " AS bytes FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = $1 AND j.since <= $4
                   ORDER BY j.since, j.seq LIMIT $2 + 0) AS f) AS c
     CROSS JOIN jobs AS j WHERE c.before < $3 AND j.seq = c.seq ORDER BY j.since, j.seq"
 );

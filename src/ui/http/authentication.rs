@@ -50,7 +50,7 @@ pub struct Authenticator {
 
 /// Lookups of sessions of one address at the same time, and those that run or wait.
 const OWN_LOOKUPS_MAX: usize = 1;
-const OWN_LOOKUPS_WAITING_MAX: usize = 500;
+const OWN_LOOKUPS_WAITING_MAX: usize = 2_000;
 
 /// How long a lookup waits for others of its address.
 const LOOKUP_WAIT_MAX: Duration = Duration::from_secs(4);
@@ -149,8 +149,15 @@ impl Authenticator {
     ) -> Result<Option<Session>> {
         let request = self.lookups.begin(network_of(from)).ok_or(Error::Busy)?;
         let waiting = timeout(LOOKUP_WAIT_MAX, request.slot()).await;
-        let _slot = waiting.map_err(|_| Error::Busy)?;
-        engine.session(Hash::of(secret), None).await
+        let slot = waiting.map_err(|_| Error::Busy)?;
+        let hash = Hash::of(secret);
+        let found = engine.find_session(hash, None).await?;
+        // A slow write does not delay the lookups of others.
+        drop((slot, request));
+        if found.as_ref().is_some_and(|found| found.was_seen_long_ago) {
+            engine.store_use(hash, None).await?;
+        }
+        Ok(found.map(|found| found.session))
     }
 }
 

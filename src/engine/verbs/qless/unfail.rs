@@ -25,11 +25,17 @@ impl Engine {
         now: Option<Time>,
     ) -> Result<usize> {
         let _room = self.reserve_room(&queue)?;
+        // A job that fails again meanwhile is not requeued again. The client's clock may run backwards.
+        let until = match now {
+            Some(_) => Time(i64::MAX),
+            None => self.shared_now().await?,
+        };
         let mut batches = Batches::of(count, MOVE_BATCH);
         while let Some(batch) = batches.next() {
             let oldest = Oldest::Failed {
                 group: group.to_owned(),
                 count: batch,
+                until,
             };
             let queue = queue.clone();
             let verb = move |work: &mut UnitOfWork| {

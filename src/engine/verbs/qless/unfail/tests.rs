@@ -32,6 +32,7 @@ async fn a_transaction_requeues_4_mib_of_failed_jobs_before_its_last_one() {
         let oldest = Oldest::Failed {
             group: "g".to_owned(),
             count: 250,
+            until: Time(i64::MAX),
         };
         let take = |work: &mut UnitOfWork| Ok(work.take_oldest().len());
         let taken = engine.write(needs_of_oldest(oldest), None, 1, take);
@@ -50,4 +51,18 @@ async fn all_large_failed_jobs_are_requeued_in_several_transactions() {
         assert_eq!(engine.check(None).await.unwrap(), []);
         engine.close().await;
     }
+}
+
+#[tokio::test]
+async fn a_job_that_fails_after_the_request_is_not_requeued() {
+    let engine = engine_with_failed(10, 1 << 20).await;
+    let later =
+        "UPDATE jobs SET since = since + 3600000000 WHERE seq = (SELECT max(seq) FROM jobs)";
+    run_statements(&engine, [Statement::new(later, [])]).await;
+    assert_eq!(engine.unfail("g", None, 1_000, None).await.unwrap(), 9);
+    assert_eq!(read_number(&engine, FAILED).await, 1);
+    // With the time of the client, which may run backwards, all jobs count.
+    let now = Some(Time(1_000_000));
+    assert_eq!(engine.unfail("g", None, 1_000, now).await.unwrap(), 1);
+    engine.close().await;
 }
