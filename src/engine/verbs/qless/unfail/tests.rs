@@ -56,8 +56,8 @@ async fn all_large_failed_jobs_are_requeued_in_several_transactions() {
 #[tokio::test]
 async fn a_job_that_fails_after_the_request_is_not_requeued() {
     let engine = engine_with_failed(10, 1 << 20).await;
-    let later =
-        "UPDATE jobs SET since = since + 3600000000 WHERE seq = (SELECT max(seq) FROM jobs)";
+    let later = "UPDATE jobs SET since = since + 3600000000
+        WHERE (seq, version) IN (SELECT seq, version FROM jobs ORDER BY seq DESC LIMIT 1)";
     run_statements(&engine, [Statement::new(later, [])]).await;
     assert_eq!(engine.unfail("g", None, 1_000, None).await.unwrap(), 9);
     assert_eq!(read_number(&engine, FAILED).await, 1);
