@@ -116,20 +116,20 @@ impl UnitOfWork {
             let Some(loaded) = self.jobs.get_mut(&dependent) else {
                 continue;
             };
-            // Of a checked job, too little is loaded to write it.
-            let (edge, can_change) = ((loaded.job.seq, seq), loaded.extent != Extent::Checked);
+            let (edge, is_checked) = ((loaded.job.seq, seq), loaded.extent == Extent::Checked);
             let was_added = self.remove_edge(edge, removes_all);
-            if later && !was_added {
+            // Of a checked job, too little is loaded to write it.
+            if is_checked || (later && !was_added) {
                 continue;
             }
             if let Some(loaded) = self.jobs.get_mut(&dependent) {
                 let counted = &mut loaded.omitted.dependencies;
                 *counted = counted.saturating_sub(1);
             }
-            if can_change && let Some(job) = self.job_mut(&dependent) {
+            if let Some(job) = self.job_mut(&dependent) {
                 job.dependencies.retain(|id| *id != key.id);
-                free.push(dependent);
             }
+            free.push(dependent);
         }
         free
     }

@@ -163,8 +163,8 @@ impl UnitOfWork {
         jobs
     }
 
-    /// The statement that reads the dependents of the jobs that verbs complete, by `seq`, except for those that are
-    /// released later. `None` if there are none.
+    /// The statement that reads the dependents of these completed jobs, given by `seq`. Leaves out jobs whose dependents
+    /// are released later; `None` if no others are left.
     ///
     /// Verbs only check whether a dependent has dependencies left. A transaction removes at most one of them per
     /// completed job, so it suffices to count one more than that. A job with thousands of dependencies is therefore not

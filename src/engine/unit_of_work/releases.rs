@@ -1,7 +1,7 @@
 //! Decides which completed jobs release their dependents in the same transaction.
 //!
 //! A change of a job writes its whole row, with a history of up to 1 MiB, and a job can have 2,000 dependents. If those
-//! of a transaction are larger than 4 MiB together, it is split. If those of one completed job are, its dependencies
+//! of a transaction are larger than 4 MiB together, it is split. If those of a single job are, the dependencies on it
 //! become satisfied ones (`model/dependency_rows.rs`), without a change of the dependents, and
 //! `maintenance/releases.rs` releases these in later transactions. The completion of such a job shares its transaction
 //! with nothing else, so no other verb has loaded a dependent.
