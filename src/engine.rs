@@ -111,7 +111,7 @@ pub use verbs::admin::queues::NewPause;
 pub use verbs::admin::saved_searches::{SEARCHES_MAX, SavedSearch};
 pub use verbs::admin::scripts::SCRIPTS_MAX;
 pub use verbs::admin::sessions::{
-    FoundSession, SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, SESSIONS_OF_NAME_MAX, Session,
+    SESSION_AGE_S, SESSION_IDLE_S, SESSIONS_MAX, SESSIONS_OF_NAME_MAX, Session,
 };
 use verbs::claim::round_robin::RoundRobin;
 pub use verbs::claim::{Claim, Order};

@@ -28,7 +28,7 @@ async fn begin(engine: &Engine, secret: &str, now: i64) {
 }
 
 async fn is_valid(engine: &Engine, secret: &str, now: i64) -> bool {
-    let found = engine.session(Hash::of(secret), at(now as f64)).await;
+    let found = engine.session(Hash::of(secret), at(now as f64), ()).await;
     found.unwrap().is_some()
 }
 
@@ -36,7 +36,10 @@ async fn is_valid(engine: &Engine, secret: &str, now: i64) -> bool {
 async fn an_unused_session_expires() {
     let engine = engine().await;
     begin(&engine, "secret", 0).await;
-    let found = engine.session(Hash::of("secret"), at(1.0)).await.unwrap();
+    let found = engine
+        .session(Hash::of("secret"), at(1.0), ())
+        .await
+        .unwrap();
     assert_eq!(found, Some(session("ada")));
     assert!(!is_valid(&engine, "another", 1).await);
     assert!(is_valid(&engine, "secret", SESSION_IDLE_S - 1).await);

@@ -48,7 +48,7 @@ pub struct Authenticator {
     pub action_limit: ActionLimit,
 }
 
-/// Lookups of sessions of one address at the same time, and those that run or wait.
+/// Maximum number of sessions that are looked up for one address at the same time, and of lookups that run or wait.
 const OWN_LOOKUPS_MAX: usize = 1;
 const OWN_LOOKUPS_WAITING_MAX: usize = 2_000;
 
@@ -150,14 +150,9 @@ impl Authenticator {
         let request = self.lookups.begin(network_of(from)).ok_or(Error::Busy)?;
         let waiting = timeout(LOOKUP_WAIT_MAX, request.slot()).await;
         let slot = waiting.map_err(|_| Error::Busy)?;
-        let hash = Hash::of(secret);
-        let found = engine.find_session(hash, None).await?;
-        // A slow write does not delay the lookups of others.
-        drop((slot, request));
-        if found.as_ref().is_some_and(|found| found.was_seen_long_ago) {
-            engine.store_use(hash, None).await?;
-        }
-        Ok(found.map(|found| found.session))
+        engine
+            .session(Hash::of(secret), None, (slot, request))
+            .await
     }
 }
 

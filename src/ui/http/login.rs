@@ -138,7 +138,7 @@ async fn start_session(
 pub async fn sign_out(State(dashboard): State<Dashboard>, info: RequestInfo) -> Response {
     if let Some(secret) = session(&info.headers) {
         let engine = &dashboard.engine;
-        let known = engine.session(Hash::of(secret), None).await;
+        let known = engine.session(Hash::of(secret), None, ()).await;
         let mut ended = engine.end_session(Hash::of(secret)).await;
         if let (Ok(()), Some(principal)) = (&ended, &info.principal) {
             let actor = Actor {

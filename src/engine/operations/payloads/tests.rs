@@ -173,14 +173,7 @@ async fn an_operation_that_waits_for_a_thread_does_not_stop_the_others() {
     assert_eq!((done(waiting).await, done(other).await), (0, 1));
     drop(permits);
     engine.finish_operations().await.unwrap();
-    assert!(
-        !engine
-            .operation(waiting)
-            .await
-            .unwrap()
-            .unwrap()
-            .state
-            .is_active()
-    );
+    let ended = engine.operation(waiting).await.unwrap().unwrap();
+    assert!(!ended.state.is_active());
     engine.close().await;
 }

@@ -39,14 +39,6 @@ pub struct Session {
     pub proof: Hash,
 }
 
-/// A session that was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundSession {
-    pub session: Session,
-    /// Whether its last use was stored long ago, so that this one is to be stored ([`Engine::store_use`]).
-    pub was_seen_long_ago: bool,
-}
-
 /// A new session deletes ended sessions and those above the limit if its hash begins with this digit, which one in 16
 /// does. So there may be a few more than [`SESSIONS_MAX`].
 const SWEEPS: char = '0';
@@ -83,29 +75,21 @@ impl Engine {
         .await
     }
 
-    /// The session whose secret has this hash, unless it has ended. Stores that it was used.
-    pub async fn session(&self, hash: Hash, now: Option<Time>) -> Result<Option<Session>> {
-        let Some(found) = self.find_session(hash, now).await? else {
-            return Ok(None);
-        };
-        if found.was_seen_long_ago {
-            self.store_use(hash, now).await?;
-        }
-        Ok(Some(found.session))
-    }
-
-    /// The session whose secret has this hash, unless it has ended.
-    pub async fn find_session(
+    /// The session whose secret has this hash, unless it has ended. Stores the use of the session, if the last one was
+    /// stored long ago. `turn` is dropped before that: other lookups must not wait for a slow write.
+    pub async fn session<T>(
         &self,
         hash: Hash,
         now: Option<Time>,
-    ) -> Result<Option<FoundSession>> {
+        turn: T,
+    ) -> Result<Option<Session>> {
         let at = self.now(now);
         let statement = Statement::new(READ, [hash.hex().into()]);
         // Leaves connections for all other reads.
         let readers = &self.0.limited_readers.sessions;
         let reading = timeout(LOOKUP_MAX, readers.rows(statement));
         let rows = reading.await.map_err(|_| StoreError::Timeout)??;
+        drop(turn);
         let Some(row) = rows.first() else {
             return Ok(None);
         };
@@ -114,27 +98,21 @@ impl Engine {
         if seen <= idle || created <= old {
             return Ok(None);
         }
+        if at.0 - seen > LAST_SEEN_INTERVAL_S * 1_000_000 {
+            self.write(Needs::default(), now, 1, move |work| {
+                let arguments = [hash.hex().into(), work.now.0.into()];
+                work.add_statements([Statement::new(UPDATE_LAST_SEEN, arguments)]);
+                Ok(())
+            })
+            .await?;
+        }
         let proof = Hash::from_hex(&row.text(1)?);
-        let session = Session {
+        Ok(Some(Session {
             name: row.text(0)?,
             proof: proof.ok_or(StoreError::Corrupt(
                 "the proof of a session is not a valid hash",
             ))?,
-        };
-        Ok(Some(FoundSession {
-            session,
-            was_seen_long_ago: at.0 - seen > LAST_SEEN_INTERVAL_S * 1_000_000,
         }))
-    }
-
-    /// Stores that the session whose secret has this hash was used now.
-    pub async fn store_use(&self, hash: Hash, now: Option<Time>) -> Result<()> {
-        self.write(Needs::default(), now, 1, move |work| {
-            let arguments = [hash.hex().into(), work.now.0.into()];
-            work.add_statements([Statement::new(UPDATE_LAST_SEEN, arguments)]);
-            Ok(())
-        })
-        .await
     }
 
     /// Ends the session whose secret has this hash.
