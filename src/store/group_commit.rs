@@ -13,8 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use queue::{Queue, Sender, is_small, queue, split};
-pub use queue::{SMALL_WEIGHT_MAX, WEIGHT_MAX};
+pub use queue::WEIGHT_MAX;
+use queue::{Queue, Sender, is_small, queue, separate_fitting};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -188,7 +188,7 @@ impl<S: Send + 'static> Writer<S> {
     }
 
     /// Queues a request, as soon as there is room. The request runs even if the caller stops waiting for its result,
-    /// unless it is large and has not begun.
+    /// unless it is large, or too large together with others, and has not begun.
     pub async fn submit(&self, request: S) -> Result<(), StoreError> {
         self.queue.send(request).await
     }
@@ -247,10 +247,10 @@ fn update_disk_full(known: &AtomicBool, is_full: bool) {
 }
 
 /// Runs the group and delivers its outcome. If a single request may have caused a failure, the group is split into
-/// halves that run separately, so that only that request fails: finding one among 512 takes 18 more runs. Requests that
-/// are too large together run in smaller groups: small requests, by the weights that the run has raised, at once; large
-/// ones are returned, and run later, so that small requests can run in between. `None` if the database can no longer be
-/// trusted: the writer must end, and requests without a response have an unknown outcome.
+/// halves that run separately, so that only that request fails: finding one among 512 takes 18 more runs. Of requests
+/// that are too large together, as many small ones run at once as fit a group with the weights that the run has raised.
+/// The others are returned, and run later, so that other requests can run in between. `None` if the database can no
+/// longer be trusted: the writer must end, and requests without a response have an unknown outcome.
 async fn run_and_respond<R: GroupRunner>(
     connection: &mut Connection,
     runner: &mut R,
@@ -288,9 +288,11 @@ async fn run_and_respond<R: GroupRunner>(
             }
             if requests.len() > 1 && matches!(error, StoreError::TransactionTooLarge) {
                 oversized.extend(requests.extract_if(.., |request| !is_small::<R>(request)));
-                for group in split::<R>(requests).into_iter().rev() {
-                    groups.push_front(group);
+                let (fitting, others) = separate_fitting::<R>(requests);
+                if !fitting.is_empty() {
+                    groups.push_front(fitting);
                 }
+                oversized.extend(others);
                 continue;
             }
             if requests.len() > 1 && error.is_slow() && search.continues() {

@@ -13,15 +13,10 @@ use crate::engine::model::job::JobKey;
 use crate::engine::model::neighbor_rows;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::transaction::WriteRequest;
-use crate::store::{
-    Connection, SMALL_WEIGHT_MAX, Statement, StatementResult, StoreError, WEIGHT_MAX,
-};
+use crate::store::{Connection, Statement, StatementResult, StoreError, WEIGHT_MAX};
 
 /// Bytes of the rows of dependents that a transaction releases.
 pub const RELEASED_BYTES_MAX: usize = 4 << 20;
-
-/// Bytes of the rows of dependents that the completions of a small request release.
-const SMALL_BYTES_MAX: usize = 64 << 10;
 
 /// The size in bytes that no row of a job exceeds: its history has up to 1 MiB, all its other texts less.
 const ROW_BYTES_MAX: usize = 2 << 20;
@@ -91,8 +86,6 @@ impl UnitOfWork {
             let bytes: usize = sizes.sum();
             let weight = match bytes {
                 bytes if bytes > self.releases.bytes_max => WEIGHT_MAX,
-                // Not small, so that other requests run in between.
-                bytes if bytes > SMALL_BYTES_MAX => SMALL_WEIGHT_MAX + 1 + bytes / BYTES_PER_WEIGHT,
                 bytes => bytes / BYTES_PER_WEIGHT,
             };
             request.double_weight();

@@ -27,7 +27,7 @@ pub const REQUESTS_MAX: usize = 512;
 pub const WEIGHT_MAX: usize = 2_048;
 
 /// Maximum weight of a small request.
-pub const SMALL_WEIGHT_MAX: usize = 512;
+const SMALL_WEIGHT_MAX: usize = 512;
 
 /// Where callers queue their requests.
 pub struct Sender<S> {
@@ -245,7 +245,7 @@ impl<R: GroupRunner> Queue<R> {
         }
     }
 
-    /// Returns the large requests of a group that has not run to the front of their lane.
+    /// Adds requests that were too large together to the front of the large ones.
     pub fn put_back(&mut self, requests: Vec<R::Request>) {
         for request in requests.into_iter().rev() {
             self.large.push_front(request);
@@ -305,15 +305,16 @@ fn add_fitting<R: GroupRunner>(
     }
 }
 
-/// Splits requests of one group into smaller groups.
-pub fn split<R: GroupRunner>(requests: Vec<R::Request>) -> Vec<Vec<R::Request>> {
-    let mut lane = VecDeque::from(requests);
-    let mut groups = Vec::new();
-    while let Some(first) = lane.pop_front() {
-        let mut weight = R::weight(&first);
-        let mut group = vec![first];
-        add_fitting::<R>(&mut lane, &mut group, &mut weight);
-        groups.push(group);
-    }
-    groups
+/// Separates requests of one group: those that fit a group together, and the others.
+pub fn separate_fitting<R: GroupRunner>(
+    requests: Vec<R::Request>,
+) -> (Vec<R::Request>, VecDeque<R::Request>) {
+    let mut others = VecDeque::from(requests);
+    let Some(first) = others.pop_front() else {
+        return (Vec::new(), others);
+    };
+    let mut weight = R::weight(&first);
+    let mut fitting = vec![first];
+    add_fitting::<R>(&mut others, &mut fitting, &mut weight);
+    (fitting, others)
 }

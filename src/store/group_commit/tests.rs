@@ -295,3 +295,44 @@ async fn requests_that_are_too_large_together_run_later_with_fewer_others() {
         );
     }
 }
+
+#[tokio::test]
+async fn of_small_requests_that_are_too_large_together_one_group_runs_before_others() {
+    let gate = Arc::new(Semaphore::new(0));
+    let runner = CountingRunner {
+        gate: Some(Arc::clone(&gate)),
+        large_max: Some(8),
+        ..CountingRunner::default()
+    };
+    let (answered, runs) = (Arc::clone(&runner.answered), Arc::clone(&runner.runs));
+    let writer = Writer::start(store().await.connection, runner, false);
+    let running = async |count| {
+        while runs.load(Ordering::SeqCst) < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    writer.submit(1).await.expect("the writer runs");
+    running(1).await;
+    for _ in 0..40 {
+        writer.submit(2).await.expect("the writer runs");
+    }
+    gate.add_permits(1);
+    running(2).await;
+    // Arrives while the first group of the 40 runs.
+    writer.submit(1).await.expect("the writer runs");
+    gate.add_permits(Semaphore::MAX_PERMITS);
+    writer.close().await;
+    let answered = answered.lock().expect("no panic").clone();
+    let group_of = |count| vec![256; count];
+    let with_small = [vec![1], group_of(7)].concat();
+    let expected = [
+        vec![1],
+        group_of(8),
+        group_of(8),
+        with_small,
+        group_of(8),
+        group_of(8),
+        group_of(1),
+    ];
+    assert_eq!(answered, expected);
+}
