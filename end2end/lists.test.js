@@ -92,6 +92,32 @@ dashboard.test("a button beside a problem stays that of its queue", async ({ pag
   assert.equal(await focused(), null);
 });
 
+dashboard.test("a button that retries one job of a group stays that of its job", async ({ page, url }) => {
+  const api = client(url);
+  await api.failed("canaries", "Choked", "no answer", "can-1");
+  await page.goto("/ui/failures/Choked");
+  await live(page);
+  const canary = (id) => page.getByRole("button", { name: `Retry 1 as a canary: job ${id}` });
+  await canary("can-1").focus();
+  await api.failed("canaries", "Choked", "no answer", "can-2");
+  await canary("can-2").waitFor();
+  assert.ok(!(await canary("can-2").evaluate((button) => button === document.activeElement)));
+});
+
+dashboard.test("an open dialog does not change", async ({ page, url }) => {
+  const api = client(url);
+  await api.failed("dialogs", "Opened", "no answer", "dia-1");
+  await page.goto("/ui/failures/Opened");
+  await live(page);
+  await page.getByRole("button", { name: "Retry 1…", exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  const before = await dialog.innerHTML();
+  assert.match(before, /Retry 1 job/);
+  await api.failed("dialogs", "Opened", "no answer", "dia-2");
+  await page.getByRole("button", { name: "Retry 1 as a canary: job dia-2" }).waitFor();
+  assert.equal(await dialog.innerHTML(), before);
+});
+
 let filled = false;
 for (const width of [1440, 390]) {
   dashboard.test(`names of 250 characters and numbers of six digits fit, ${width} px`, { viewport: { width, height: 900 } }, async ({ page, url }) => {

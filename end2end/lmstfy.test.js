@@ -360,3 +360,18 @@ dashboard.test("a list of dead jobs says how many are new, and keeps selected ro
   assert.ok(!(await page.getByLabel(`Select job ${second}`).isChecked()));
   assert.equal(await page.getByLabel("How many of the oldest").inputValue(), "7");
 });
+
+dashboard.test("a question keeps its number while more jobs die", async ({ page, url }) => {
+  const api = lmstfy(url, "asked", "queue");
+  await api.dead("first");
+  await page.goto("/ui/lmstfy/asked/queue/dead");
+  await page.getByRole("radio", { name: /^all/ }).check();
+  await page.getByRole("button", { name: "Delete…" }).click();
+  await page.getByRole("heading", { name: "Delete the only dead job?" }).waitFor();
+  await live(page);
+  const [second] = await api.dead("second");
+  await page.getByLabel(`Select job ${second}`).waitFor();
+  await page.getByRole("button", { name: "Delete 1 job", exact: true }).click();
+  await flash(page, "Deleted 1 dead job in asked/queue.");
+  assert.equal((await api.deadLetter()).deadletter_head, second);
+});

@@ -19,6 +19,9 @@ const GONE: &str = "data-gone";
 /// Lists at which the user points, in which the focus is, or with selected rows.
 pub const IN_USE: &str = "tbody:is(:hover, :focus-within, :has(:checked))";
 
+/// Dialogs that the user reads. A refresh does not change them: the user would confirm something else.
+const OPEN: &str = ":popover-open";
+
 /// One refresh.
 #[derive(Default)]
 pub struct Refresh {
@@ -33,7 +36,8 @@ pub struct Refresh {
 impl Refresh {
     /// Changes `old` to equal `new`.
     pub fn element(&mut self, old: &Element, new: &Element) {
-        if old.is_equal_node(Some(new)) || old.has_attribute(KEEP) || is_typed(old) {
+        let is_open = || old.matches(OPEN).unwrap_or(false);
+        if old.is_equal_node(Some(new)) || old.has_attribute(KEEP) || is_typed(old) || is_open() {
             return;
         }
         attributes(old, new);

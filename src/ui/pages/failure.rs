@@ -131,7 +131,9 @@ fn canary(sample: &JobRow) -> AnyView {
         ("back", urls::qless_job(&sample.id)),
     ];
     let about = format!("Retry 1 as a canary: job {}", sample.id);
-    action_button(Retry::PATH, fields, "Retry 1 as a canary", about)
+    let button = action_button(Retry::PATH, fields, "Retry 1 as a canary", about);
+    // Another element for another job, so that a refresh does not turn a focused button into that of a newer job.
+    view! { <div class="contents" data-key=sample.id.clone()>{button}</div> }.into_any()
 }
 
 /// The search that finds the same jobs.

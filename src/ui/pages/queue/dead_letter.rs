@@ -150,6 +150,7 @@ pub fn confirmation(view: &QueueView, request: &PageRequest) -> AnyView {
     view! {
         <section
             id="question"
+            data-keep=""
             class=format!("{QUESTION} {frame} [&_label]:mb-1 [&_label]:block [&_label]:font-medium [&_input[type=number]]:w-40")
             aria-labelledby="question-title">
             <h2 id="question-title">{action.to(queue_ref.protocol, &amount(&selection, count, size))} "?"</h2>
