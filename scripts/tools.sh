@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 # Other scripts that install tools wait, because two targets of make can need the same ones.
 mkdir -p .tools && exec 9>.tools/lock
 ! command -v flock >/dev/null || flock 9
-leptos=0.3.10 # the latest version whose locked dependencies compile with this rustc
+leptos=$(sed -n 's/^cargo-leptos = { version = "=\([0-9.]*\)".*/\1/p' scripts/tools/Cargo.toml)
 bindgen=$(sed -n '/^name = "wasm-bindgen"$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)
 deny=0.20.2
 shear=1.14.0
@@ -53,14 +53,13 @@ wheel() {
 }
 
 build() {
-    # cargo-leptos bundles OpenSSL; using the system's library saves compiling it.
-    if pkg-config --exists openssl 2>/dev/null; then export OPENSSL_NO_VENDOR=1; fi
-    opt_level=0 compile wasm-bindgen wasm-bindgen-cli "$bindgen"
-    # no_downloads: uses Tailwind and wasm-opt from node_modules instead of downloading other copies.
-    # Only the compressor needs optimization. Both options together halve the CPU time of this build.
-    opt_level=0 compile cargo-leptos cargo-leptos "$leptos" --no-default-features --features no_downloads \
-        --config 'profile.release.package.brotli.opt-level=2'
+    present cargo-leptos "$leptos" && present wasm-bindgen "$bindgen" && return
+    echo "tools: compiling cargo-leptos $leptos and wasm-bindgen $bindgen" >&2
+    CARGO_TARGET_DIR=target/tools cargo install $([ -t 2 ] || echo --quiet) --locked --force --root .tools --path scripts/tools
     rm -rf target/tools
+    present cargo-leptos "$leptos" && present wasm-bindgen "$bindgen" && return
+    echo "tools: scripts/tools/Cargo.toml names other versions than cargo-leptos $leptos and wasm-bindgen $bindgen" >&2
+    return 1
 }
 
 audit() {
