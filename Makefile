@@ -67,27 +67,25 @@ test: ## run all checks in parallel, as CI does; the output is also in target/te
 phase-%:
 	@NEXTEST_TEST_THREADS=5 RUST_TEST_THREADS=5 scripts/phase.sh $*
 phase-postgres phase-unit phase-plain: phase-rust
-# SQLite tests the unoptimized server, which checks for overflows and has debug assertions; Postgres tests the optimized one.
-phase-postgres phase-plain: export SWITCHYARD_TEST_PROGRAM := $(CURDIR)/$(server)
 
 check: test ## the same as test
 
 fmt: ## check the format of the Rust code
 	cargo fmt --check
 
-# One compilation serves lints and tests: Clippy's driver is a compiler that also lints. The dependencies are those of
-# the server; the package is not optimized, and checks for overflows and debug assertions.
+# One compilation serves the server, its tests and lints: Clippy's driver is a compiler that also lints.
 clippy := CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \
 	RUSTC_WORKSPACE_WRAPPER=$(shell command -v rustup >/dev/null && rustup which clippy-driver || command -v clippy-driver)
-# Tests also compile the export of traces, which packages contain; `make serve` compiles without it.
 features := --locked --features ssr,otlp
-unoptimized := $(foreach setting,opt-level=0 debug-assertions=true overflow-checks=true, \
-	--config profile.serve.package.switchyard.$(setting))
+# The unit tests are a compilation of their own, of which optimization would be half.
+unoptimized := --config profile.serve.package.switchyard.opt-level=0
+integration := --test '*'
 
 lint: rust wasm ## run Clippy on everything, warnings are errors; the tests reuse this build
 
-rust:
-	$(clippy) cargo build $(features) --all-targets --profile serve $(unoptimized)
+rust: $(server)
+	$(clippy) cargo build $(features) --profile serve --bins --examples --bench '*' $(integration)
+	$(clippy) cargo test $(features) --profile serve $(unoptimized) --lib --no-run
 
 wasm:
 	@scripts/wasm-target.sh
@@ -96,7 +94,7 @@ wasm:
 # Runs more tests in parallel than there are cores, because many tests wait for time to pass.
 export NEXTEST_TEST_THREADS ?= 6
 export RUST_TEST_THREADS ?= 6
-nextest := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test)
+nextest := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run --no-tests pass || echo test)
 # The tests that depend on the database: not those of connections, headers, addresses, roles and syntax, in these modules.
 # And of these, the tests of claims, of waiting and of several servers.
 with_database := --test http --test engine
@@ -108,11 +106,12 @@ of_database := $(if $(findstring run,$(nextest)),-E 'not test(/^($(subst $(empty
 	-- $(without_database:%=--skip %::))
 of_claims := $(if $(findstring run,$(nextest)),-E 'test(/(^|::)(claims?|waits?|cluster|concurrency|storm|pair)::/)',-- claim wait cluster concurrency storm pair)
 profile := $(if $(findstring run,$(nextest)),--cargo-profile,--profile) serve
-tests := cargo $(nextest) $(features) $(profile) $(unoptimized)
+tests := cargo $(nextest) $(features) $(profile)
 
 unit: rust ## run all Rust tests on SQLite; ARGS=name runs those whose name contains it
 	@scripts/unpack.sh prometheus
-	$(clippy) $(tests) $(ARGS)
+	$(clippy) $(tests) $(unoptimized) --lib $(ARGS)
+	$(clippy) $(tests) $(integration) $(ARGS)
 
 # Tests create many databases. Autovacuum is off because it would have to visit them all.
 postgres plain: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
@@ -150,7 +149,10 @@ containers: $(server) ## check the Dockerfile, the compose file and the Kubernet
 openapi: $(server) ## send generated requests to every described operation; APIS="relay jobq" EXAMPLES=100
 	@scripts/openapi.sh $(CURDIR)/$(server)
 
+# An incremental build executes up to 6 % more instructions.
 cost: $(server) ## compare instructions per request with benches/cost/figures.tsv; ARGS=--accept updates it
+	@[ "$(CARGO_INCREMENTAL)" = 0 ] || { CARGO_INCREMENTAL=0 $(clippy) cargo build $(features) --profile serve --example cost && \
+		cp -f target/serve/examples/cost $(<D)/; }
 	@scripts/cost.sh $(ARGS)
 
 audit: ## check dependencies: licenses, advisories, duplicates, unused ones
@@ -162,11 +164,11 @@ fuzz: ## run each fuzz target for a few seconds; ARGS="query 600" runs one for t
 stress: rust ## run the tests 20 times on both databases on a busy machine; ARGS="--count 5 name"
 	$(clippy) scripts/stress.sh $(ARGS) -- $(tests)
 
-soak: rust $(server) ## run half of the maximum load for an hour; ARGS="--database postgres", SECONDS=600 for another duration
-	$(clippy) SWITCHYARD_TEST_PROGRAM=$(server) SWITCHYARD_SOAK_S=$(or $(SECONDS),3600) scripts/chaos.sh --database sqlite $(ARGS) soak -- $(tests)
+soak: rust ## run half of the maximum load for an hour; ARGS="--database postgres", SECONDS=600 for another duration
+	$(clippy) SWITCHYARD_SOAK_S=$(or $(SECONDS),3600) scripts/chaos.sh --database sqlite $(ARGS) soak -- $(tests) $(integration)
 
 chaos: rust ## run the tests of reliability for a long time, on both databases; ARGS=kills runs one of them
-	$(clippy) scripts/chaos.sh $(ARGS) -- $(tests)
+	$(clippy) scripts/chaos.sh $(ARGS) -- $(tests) $(integration)
 
 ##@ More
 
@@ -199,9 +201,9 @@ $(site): $(front) $(pages) | setup
 	RUST_BACKTRACE=0 cargo leptos build --release --precompress --frontend-only --cargo-locked
 	@touch $@
 
-# The example uses dev-dependencies, so this build and the tests share all dependencies.
+# The example uses dev-dependencies, so this build and the tests share the package and all dependencies.
 $(server): $(back)
-	cargo build --locked --features ssr --profile serve --bin switchyard --example cost
+	$(clippy) cargo build $(features) --profile serve --bin switchyard --example cost
 	@mkdir -p $(@D)
 	@cp -f target/serve/examples/cost target/serve/switchyard $(@D)/
 
