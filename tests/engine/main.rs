@@ -9,6 +9,7 @@ mod caches;
 mod chains;
 mod claims;
 mod clocks;
+mod crash_copy;
 #[path = "../support/database.rs"]
 mod database;
 mod dead;

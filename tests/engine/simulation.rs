@@ -7,7 +7,6 @@
 
 mod clients;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -16,6 +15,7 @@ use std::time::Duration;
 use switchyard::engine::{Durability, Engine, ManualClock, Options, Time};
 use tempfile::TempDir;
 
+use super::crash_copy::crash_copy;
 use super::database;
 use super::history::{History, Outcome, Verdict};
 use super::random::Random;
@@ -86,19 +86,13 @@ async fn template() -> TempDir {
     folder
 }
 
-fn copy(from: &Path, to: &Path) {
-    // Copies the log first: it then contains everything that a checkpoint moves to the database during the copy.
-    for name in ["sim.db-wal", "sim.db"] {
-        if from.join(name).exists() {
-            std::fs::copy(from.join(name), to.join(name)).unwrap();
-        }
-    }
-}
-
 impl Simulation {
     async fn start(seed: u64, template: &TempDir) -> Simulation {
         let folder = TempDir::new().unwrap();
-        copy(template.path(), folder.path());
+        crash_copy(
+            &template.path().join("sim.db"),
+            &folder.path().join("sim.db"),
+        );
         let clock = ManualClock::at(Time(START * 1_000_000));
         let options = Options {
             database: database::file(&folder.path().join("sim.db")),
@@ -239,7 +233,10 @@ impl Simulation {
     /// The process ends: all calls are lost, and a new engine finds what was committed.
     async fn crash(&mut self) {
         let folder = TempDir::new().unwrap();
-        copy(self.folder.path(), folder.path());
+        crash_copy(
+            &self.folder.path().join("sim.db"),
+            &folder.path().join("sim.db"),
+        );
         self.open.clear();
         self.options.database = database::file(&folder.path().join("sim.db"));
         let engine = Engine::open(&self.options).await.unwrap();

@@ -26,7 +26,9 @@ static PROCESSING: Semaphore = Semaphore::const_new(AT_ONCE);
 
 /// Each client waits only for one of its own large forms, which can wait for a page slot or the database.
 static OWN: LazyLock<ClientSlots<Client>> = LazyLock::new(|| ClientSlots::new(1, OWN_REQUESTS_MAX));
-const OWN_REQUESTS_MAX: usize = 100;
+
+/// Maximum number of large forms of a client that wait or are processed. Each occupies memory that all clients share.
+const OWN_REQUESTS_MAX: usize = 8;
 
 /// How long a large form waits until it is processed.
 const WAIT_MAX: Duration = Duration::from_secs(4);
@@ -168,6 +170,11 @@ fn cut<'a>(fields: impl IntoIterator<Item = &'a mut String>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+
+    use axum::http::StatusCode;
+    use futures::FutureExt;
+
     use super::*;
     use crate::ui::pages::put::model::NewJob;
 
@@ -195,6 +202,21 @@ mod tests {
             };
             assert_eq!(limited.why, why);
         }
+    }
+
+    #[tokio::test]
+    async fn a_client_with_8_large_forms_is_refused_at_once() {
+        let form = |user: &str| {
+            let client = Client::User(user.to_owned());
+            Box::pin(process(memory::SMALL_MAX + 1, client, pending()))
+        };
+        let mut begun: Vec<_> = (0..OWN_REQUESTS_MAX).map(|_| form("ada")).collect();
+        for form in &mut begun {
+            assert!(form.now_or_never().is_none());
+        }
+        let refused = form("ada").now_or_never().expect("it does not wait");
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(form("olga").now_or_never().is_none());
     }
 
     #[test]

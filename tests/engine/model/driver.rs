@@ -4,7 +4,6 @@ mod others;
 
 use std::collections::HashMap;
 use std::fmt::Debug;
-use std::path::Path;
 use std::sync::Arc;
 
 use switchyard::engine::{
@@ -15,6 +14,7 @@ use tempfile::TempDir;
 
 use super::memory::Outcome;
 use super::steps::{Step, variant};
+use crate::crash_copy::crash_copy;
 use crate::database;
 
 /// An engine, and what clients know of it.
@@ -109,11 +109,8 @@ impl Driver {
     async fn crash(&mut self) {
         if database::postgres().is_none() {
             let folder = TempDir::new().unwrap();
-            // Copies the log first: it then contains everything that a checkpoint moves to the database during the
-            // copy.
-            for name in ["model.db-wal", "model.db"] {
-                copy(&self.folder.path().join(name), &folder.path().join(name));
-            }
+            let file = |folder: &TempDir| folder.path().join("model.db");
+            crash_copy(&file(&self.folder), &file(&folder));
             self.options.database = database::address(&folder.path().join("model.db"));
             self.abandoned = Some(std::mem::replace(&mut self.folder, folder));
         }
@@ -294,14 +291,5 @@ impl Driver {
             Step::RetryFailed(key) => done(engine.retry_failed(key, None).await, "retried"),
             _ => return None,
         })
-    }
-}
-
-/// Copies a file, if it exists.
-fn copy(from: &Path, to: &Path) {
-    match std::fs::copy(from, to) {
-        Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => panic!("cannot copy {}: {error}", from.display()),
     }
 }

@@ -25,10 +25,10 @@ impl Engine {
         now: Option<Time>,
     ) -> Result<usize> {
         let _room = self.reserve_room(&queue)?;
-        // A job that fails again meanwhile is not requeued again. The client's clock may run backwards.
-        let until = match now {
-            Some(_) => Time(i64::MAX),
-            None => self.shared_now().await?,
+        // A job that fails again meanwhile is not requeued again. Clocks of clients may differ.
+        let until = match now.is_some() || self.trusts_client_clock() {
+            true => Time(i64::MAX),
+            false => self.shared_now().await?,
         };
         let mut batches = Batches::of(count, MOVE_BATCH);
         while let Some(batch) = batches.next() {
