@@ -55,17 +55,19 @@ static: $(site) ## like package, but statically linked (Linux, musl); starts the
 ##@ Test
 
 # The phases of `make test`. Some wait for the network, for time to pass or for one thread, while others use the CPU. Those
-# that take long begin first.
-phases := rust browser postgres unit plain audit cost wasm clients packages size fuzz
+# that take long begin first; the fuzz targets are built beside the server, because they are independent of it.
+phases := fuzz rust browser postgres unit plain audit cost wasm clients packages size
 
 test: ## run all checks in parallel, as CI does; the output is also in target/test
-	@$(MAKE) --no-print-directory -j2 $(site) $(server) fmt
 	@rm -rf target/test && mkdir -p target/test
-	@$(MAKE) --no-print-directory --keep-going -j3 $(phases:%=phase-%); status=$$?; scripts/phase.sh summary; exit $$status
+	@$(MAKE) --no-print-directory --keep-going -j3 $(site) $(server) fmt $(phases:%=phase-%); \
+		status=$$?; scripts/phase.sh summary; exit $$status
 	@echo "All checks passed."
 
 phase-%:
 	@NEXTEST_TEST_THREADS=5 RUST_TEST_THREADS=5 scripts/phase.sh $*
+phase-rust phase-browser phase-cost phase-clients phase-packages: $(site) $(server)
+phase-wasm phase-size: $(site)
 phase-postgres phase-unit phase-plain: phase-rust
 
 check: test ## the same as test
