@@ -203,7 +203,7 @@ impl<R: GroupRunner> Queue<R> {
         let before = self.large.len() + self.alone.len();
         let requests = self.take_group();
         let taken = before - (self.large.len() + self.alone.len());
-        // Requests that were put back hold no permit.
+        // Requests that were put back can be without a permit.
         let released = taken.min(self.heavy);
         self.heavy -= released;
         self.heavy_room.add_permits(released);
@@ -245,11 +245,16 @@ impl<R: GroupRunner> Queue<R> {
         }
     }
 
-    /// Adds requests that were too large together to the front of the large ones.
+    /// Adds requests that were too large together to the large ones. They come last: otherwise a steady load of them
+    /// would starve those that already wait.
     pub fn put_back(&mut self, requests: Vec<R::Request>) {
-        for request in requests.into_iter().rev() {
-            self.large.push_front(request);
+        let free = self.heavy_room.available_permits();
+        let permits = u32::try_from(requests.len().min(free)).unwrap_or_default();
+        if let Ok(taken) = self.heavy_room.try_acquire_many(permits) {
+            self.heavy += taken.num_permits();
+            taken.forget();
         }
+        self.large.extend(requests);
     }
 
     /// Makes room for further requests after `count` have ended.

@@ -198,17 +198,33 @@ async fn large_requests_without_a_caller_are_skipped_and_make_room() {
 }
 
 #[tokio::test]
-async fn requests_that_are_put_back_come_first_in_order_and_still_count() {
+async fn requests_that_are_put_back_run_after_those_that_wait_and_still_count() {
     let (sender, mut queue) = queue::<CountingRunner>();
     let stop = CancellationToken::new();
-    for _ in 0..HEAVY_QUEUED_MAX {
+    for _ in 0..3 {
         sender.send(2_000).await.expect("the queue is open");
     }
     assert_eq!(queue.next_group(&stop).await, Some(vec![2_000]));
     queue.put_back(vec![3_000, 4_000]);
-    assert_eq!(queue.next_group(&stop).await, Some(vec![3_000]));
-    assert_eq!(queue.next_group(&stop).await, Some(vec![4_000]));
-    assert_eq!(sender.count(), HEAVY_QUEUED_MAX);
+    assert_eq!(sender.count(), 3);
+    for expected in [2_000, 2_000, 3_000, 4_000] {
+        assert_eq!(queue.next_group(&stop).await, Some(vec![expected]));
+    }
+}
+
+#[tokio::test]
+async fn requests_that_are_put_back_count_as_large() {
+    let (sender, mut queue) = queue::<CountingRunner>();
+    let stop = CancellationToken::new();
+    sender.send(1).await.expect("the queue is open");
+    assert_eq!(queue.next_group(&stop).await, Some(vec![1]));
+    queue.put_back(vec![2_000; 24]);
+    for _ in 24..HEAVY_QUEUED_MAX {
+        sender.send(2_000).await.expect("the queue is open");
+    }
+    assert!(unconstrained(sender.send(2_000)).now_or_never().is_none());
+    queue.next_group(&stop).await.expect("a group");
+    assert!(unconstrained(sender.send(2_000)).now_or_never().is_some());
 }
 
 #[tokio::test]
