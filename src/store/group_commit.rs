@@ -66,7 +66,7 @@ pub trait GroupRunner: Send + 'static {
 
     /// Runs the requests and commits. It is called again with the same requests after a conflict. With `locks_first`,
     /// what they name is locked before it is read, so that they do not conflict. If they are too large together, it
-    /// raises their weights, so that fewer share a group.
+    /// raises the weight of each of them, at least to twice what it was, so that fewer share a group.
     fn run(
         &mut self,
         connection: &mut Connection,

@@ -167,14 +167,19 @@ async fn a_claim_ends_when_it_has_32_mib() {
         body: "1".repeat(bytes),
         ..Put::default()
     };
-    let claim = async || engine.claim(Claim::of(q(), "w", 3), None).await.unwrap();
+    let claim = async || engine.claim(Claim::of(q(), "w", 20), None).await.unwrap();
     add(&engine, &q(), vec![job(0)]).await;
     // The ID and the history count too.
     let around = claim().await[0].text_bytes();
-    for (bytes, first) in [(33_554_431, 2), (33_554_432, 1)] {
-        add(&engine, &q(), [bytes - around, 1, 1].map(job).into()).await;
+    let two_mib = (2 << 20) - around;
+    for (bytes, first) in [(33_554_431, 17), (33_554_432, 16)] {
+        let sixteenth = bytes - 15 * (2 << 20) - around;
+        for body in [two_mib; 15].into_iter().chain([sixteenth]) {
+            add(&engine, &q(), vec![job(body)]).await;
+        }
+        add(&engine, &q(), [1, 1].map(job).into()).await;
         assert_eq!(claim().await.len(), first, "{bytes} bytes");
-        assert_eq!(claim().await.len(), 3 - first);
+        assert_eq!(claim().await.len(), 18 - first);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::engine::BYTES_PER_WEIGHT;
 use crate::engine::model::job::JobKey;
 use crate::engine::model::neighbor_rows;
 use crate::engine::unit_of_work::UnitOfWork;
-use crate::engine::unit_of_work::transaction::WriteRequest;
+use crate::engine::unit_of_work::transaction::{WriteRequest, too_large};
 use crate::store::{Connection, Statement, StatementResult, StoreError, WEIGHT_MAX};
 
 /// Bytes of the rows of dependents that a transaction releases.
@@ -76,20 +76,14 @@ impl UnitOfWork {
         }
     }
 
-    /// Raises the weights of requests whose completed jobs have dependents that are too large together, so that those
-    /// that fit run again in one group, and each of the others alone.
-    fn raise_weights(&self, sizes: &HashMap<i64, usize>, requests: &mut [WriteRequest]) {
-        let releases = |request: &&mut WriteRequest| request.needs.releases_dependents;
-        for request in requests.iter_mut().filter(releases) {
-            let completed = self.completed_with_dependents(std::iter::once(&request.needs));
-            let sizes = completed.iter().filter_map(|job| sizes.get(&job.seq));
-            let bytes: usize = sizes.sum();
-            let weight = match bytes {
-                bytes if bytes > self.releases.bytes_max => WEIGHT_MAX,
-                bytes => bytes / BYTES_PER_WEIGHT,
-            };
-            request.double_weight();
-            request.weight = request.weight.max(weight);
+    /// The weight of the dependents that the request's completions release. Requests that fit run in one group, and each
+    /// of the others alone.
+    fn weight_of_releases(&self, sizes: &HashMap<i64, usize>, request: &WriteRequest) -> usize {
+        let completed = self.completed_with_dependents(std::iter::once(&request.needs));
+        let sizes = completed.iter().filter_map(|job| sizes.get(&job.seq));
+        match sizes.sum::<usize>() {
+            bytes if bytes > self.releases.bytes_max => WEIGHT_MAX,
+            bytes => bytes / BYTES_PER_WEIGHT,
         }
     }
 }
@@ -123,8 +117,8 @@ pub async fn load_dependents(
         let bytes = Statement::of_rows(neighbor_rows::DEPENDENTS_BYTES, &completed);
         let sizes = sizes_of(&connection.read(vec![bytes]).await?)?;
         if divisible && sizes.values().sum::<usize>() > work.releases.bytes_max {
-            work.raise_weights(&sizes, requests);
-            return Err(StoreError::TransactionTooLarge);
+            let weight = |request: &WriteRequest| work.weight_of_releases(&sizes, request);
+            return Err(too_large(requests, weight));
         }
         work.take_dependents_bytes(&sizes);
     }

@@ -35,7 +35,7 @@ use crate::engine::unit_of_work::transaction::claims::run_claims;
 use crate::engine::unit_of_work::{Audit, InsertionNumbers, UnitOfWork};
 use crate::store::{Connection, GroupRunner, Statement, StoreError};
 use crate::traces::Trace;
-pub use request::{Task, Verb, WriteRequest};
+pub use request::{Task, Verb, WriteRequest, too_large};
 
 /// Servers whose insertion numbers do not collide.
 const SERVERS_MAX: i64 = 1_024;
@@ -391,8 +391,7 @@ async fn run_named(
     let links = work.links(requests.iter().map(|request| &request.needs));
     let is_large = long.bytes > LONG_PARTS_MAX || links > LINKS_MAX || work.has_uncounted();
     if is_large && divisible {
-        raise_weights(work, requests);
-        return Err(StoreError::TransactionTooLarge);
+        return Err(too_large(requests, |request| weight_of(work, request)));
     }
     let long = long.statements();
     if !long.is_empty() {
@@ -405,16 +404,12 @@ async fn run_named(
         let answers = connection.read(vec![level]).await?;
         search.loaded(work, &answers)?;
     }
-    let searches = |request: &&mut WriteRequest| !request.needs.dependencies.is_empty();
-    if search.reached_limit().is_some() && requests.iter_mut().filter(searches).count() > 1 {
-        for request in requests.iter_mut().filter(searches) {
-            request.weight = request.weight.max(CYCLE_SEARCH_WEIGHT);
-        }
-        return Err(StoreError::TransactionTooLarge);
+    let searches = |request: &&WriteRequest| !request.needs.dependencies.is_empty();
+    if search.reached_limit().is_some() && requests.iter().filter(searches).count() > 1 {
+        return Err(too_large(requests, cycle_search_weight));
     }
     if divisible && search.is_long(work, requests.iter().map(|request| &request.needs)) {
-        requests.iter_mut().for_each(WriteRequest::double_weight);
-        return Err(StoreError::TransactionTooLarge);
+        return Err(too_large(requests, |_| 0));
     }
     work.cycle_search_limit = search.reached_limit();
     work.begin_audit();
@@ -442,20 +437,22 @@ async fn count_links(
     Ok(())
 }
 
-/// Raises the weights of requests that are too large together to what they load, so that they run again in smaller
-/// groups.
-fn raise_weights(work: &UnitOfWork, requests: &mut [WriteRequest]) {
-    let has_uncounted = work.has_uncounted();
-    for request in requests {
-        let needs = || std::iter::once(&request.needs);
-        let (long, links) = (work.counted_parts(needs()), work.links(needs()));
-        let uncounted = match has_uncounted && !request.needs.dependencies.is_empty() {
-            true => CYCLE_SEARCH_WEIGHT,
-            false => 0,
-        };
-        let weight = (long.bytes / BYTES_PER_WEIGHT).max(links).max(uncounted);
-        request.double_weight();
-        request.weight = request.weight.max(weight);
+/// The weight of what the request loads.
+fn weight_of(work: &UnitOfWork, request: &WriteRequest) -> usize {
+    let needs = || std::iter::once(&request.needs);
+    let (long, links) = (work.counted_parts(needs()), work.links(needs()));
+    let uncounted = match work.has_uncounted() {
+        true => cycle_search_weight(request),
+        false => 0,
+    };
+    (long.bytes / BYTES_PER_WEIGHT).max(links).max(uncounted)
+}
+
+/// The weight of the request's search for cycles, if that reaches its limit.
+fn cycle_search_weight(request: &WriteRequest) -> usize {
+    match request.needs.dependencies.is_empty() {
+        true => 0,
+        false => CYCLE_SEARCH_WEIGHT,
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! There are three lanes, which begin groups in turn: small requests, large ones, and those that need a transaction of
 //! their own. So a small request waits for at most one group of each other lane, however many large requests are
-//! queued. Each lane begins with its oldest request, so none starves.
+//! queued. Each lane begins with its oldest request, and a request that is put back weighs more each time until it runs
+//! alone, so none starves.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -200,11 +201,10 @@ impl<R: GroupRunner> Queue<R> {
 
     /// The requests of the next group. Makes room for further large ones.
     fn gather(&mut self) -> Vec<R::Request> {
-        let before = self.large.len() + self.alone.len();
         let requests = self.take_group();
-        let taken = before - (self.large.len() + self.alone.len());
-        // Requests that were put back can be without a permit.
-        let released = taken.min(self.heavy);
+        // Requests that were put back can be without a permit. They get those of the requests that were taken.
+        let queued = self.large.len() + self.alone.len();
+        let released = self.heavy.saturating_sub(queued);
         self.heavy -= released;
         self.heavy_room.add_permits(released);
         requests

@@ -228,6 +228,28 @@ async fn requests_that_are_put_back_count_as_large() {
 }
 
 #[tokio::test]
+async fn at_most_1024_large_requests_are_queued_even_if_others_are_put_back() {
+    let (sender, mut queue) = queue::<CountingRunner>();
+    let stop = CancellationToken::new();
+    for _ in 0..3 {
+        sender.send(1).await.expect("the queue is open");
+    }
+    assert_eq!(queue.next_group(&stop).await, Some(vec![1; 3]));
+    for _ in 0..HEAVY_QUEUED_MAX {
+        sender.send(2_000).await.expect("the queue is open");
+    }
+    // For these there are no permits.
+    queue.put_back(vec![2_000; 3]);
+    for _ in 0..3 {
+        queue.next_group(&stop).await.expect("a group");
+        assert!(unconstrained(sender.send(2_000)).now_or_never().is_none());
+    }
+    queue.next_group(&stop).await.expect("a group");
+    assert!(unconstrained(sender.send(2_000)).now_or_never().is_some());
+    assert!(unconstrained(sender.send(2_000)).now_or_never().is_none());
+}
+
+#[tokio::test]
 async fn a_single_request_runs_20_times_before_it_fails() {
     let mut connection = store().await.connection;
     // The pauses between the runs take no time.

@@ -9,6 +9,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::maintenance::SystemTask;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
+use crate::store::StoreError;
 use crate::traces::Trace;
 
 /// A write of one caller.
@@ -31,11 +32,20 @@ impl WriteRequest {
         work.trace.clone_from(&self.trace);
         self.task.run(work);
     }
+}
 
-    /// Doubles the weight, so that the commit group that was too large does not form again.
-    pub fn double_weight(&mut self) {
-        self.weight = self.weight.saturating_mul(2).max(1);
+/// The error of requests that are too large together. From now on, each weighs at least twice as much, and at least
+/// what `weight` returns for it. So the same group does not form again, and a request that is returned each time soon
+/// runs alone.
+pub fn too_large(
+    requests: &mut [WriteRequest],
+    weight: impl Fn(&WriteRequest) -> usize,
+) -> StoreError {
+    for request in requests {
+        let twice = request.weight.saturating_mul(2).max(1);
+        request.weight = weight(request).max(twice);
     }
+    StoreError::TransactionTooLarge
 }
 
 /// What a request runs, and how it responds.

@@ -3,10 +3,13 @@
 use std::collections::HashSet;
 
 use futures::future::join_all;
+use tokio::sync::oneshot;
 
+use crate::engine::unit_of_work::transaction::{Verb, WriteRequest, too_large};
 use crate::engine::unit_of_work::{Needs, UnitOfWork, WantedJobs};
 use crate::engine::{Engine, Error, Put, QueueKey, Result, engine_without_tasks as engine};
-use crate::store::{Statement, StatementResult};
+use crate::store::{Statement, StatementResult, WEIGHT_MAX};
+use crate::traces::Trace;
 
 async fn put(engine: &Engine, id: String) -> Result<String> {
     let job = Put {
@@ -84,4 +87,35 @@ async fn a_limit_that_changes_meanwhile_does_not_confuse_a_claim() {
     });
     claim.await.unwrap();
     engine.close().await;
+}
+
+/// Also requests that are not what is too large: they would otherwise share such a group again and again.
+#[test]
+fn of_requests_that_are_too_large_together_each_weighs_twice_as_much() {
+    let request = |weight| WriteRequest {
+        needs: Needs::default(),
+        now: None,
+        weight,
+        task: Box::new(Verb {
+            verb: |_: &mut UnitOfWork| Ok(()),
+            result: None,
+            sender: oneshot::channel().0,
+        }),
+        actor: None,
+        trace: Trace::NONE,
+    };
+    let mut requests = [0, 1, 300, 1_100, usize::MAX].map(request);
+    let weights = |requests: &[WriteRequest]| -> Vec<usize> {
+        requests.iter().map(|request| request.weight).collect()
+    };
+    too_large(&mut requests, |request| {
+        usize::from(request.weight == 300) * 500
+    });
+    assert_eq!(weights(&requests)[..4], [1, 2, 600, 2_200]);
+    assert_eq!(weights(&requests)[4], usize::MAX);
+    too_large(&mut requests, |_| 1_100);
+    assert_eq!(weights(&requests)[..4], [1_100, 1_100, 1_200, 4_400]);
+    // Then it shares a group with no other.
+    too_large(&mut requests, |_| 0);
+    assert!(weights(&requests).iter().all(|weight| *weight > WEIGHT_MAX));
 }
