@@ -365,6 +365,7 @@ impl Serve {
                 offline: false,
                 counted_queues: Some(self.monitoring.metrics_queues),
                 max_queues: Some(self.max_queues),
+                polls_max: Some(self.network.polls()),
                 released_bytes_max: None,
                 clock: None,
                 writer_on_runtime: false,

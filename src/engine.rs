@@ -159,6 +159,8 @@ pub struct Options {
     pub counted_queues: Option<usize>,
     /// Requests that would create more queues fail; [`MAX_QUEUES`] by default.
     pub max_queues: Option<u32>,
+    /// Long polls that wait at once; 12,288 by default.
+    pub polls_max: Option<usize>,
     /// Bytes of the rows of dependents that a transaction releases; 4 MiB by default.
     pub released_bytes_max: Option<usize>,
     /// Opened for one command, while a server may have the database open: no background tasks run.
@@ -172,6 +174,9 @@ pub struct Options {
     /// writes is then determined by the callers.
     pub writer_on_runtime: bool,
 }
+
+/// The default of [`Options::polls_max`]: three quarters of the connections.
+const POLLS_MAX: usize = 12_288;
 
 /// A handle to the engine, optionally acting for a dashboard user ([`Actor`]). Cheap to clone.
 #[derive(Clone)]
@@ -204,6 +209,7 @@ struct Inner {
     poll_candidates: PollCandidates,
     claimants: Claimants,
     queue_limit: QueueLimit,
+    polls_max: usize,
     long_reads: LongReads,
     changes: watch::Sender<u64>,
     commits: Arc<CommitTimes>,
@@ -288,6 +294,7 @@ impl Engine {
             poll_candidates: PollCandidates::default(),
             claimants: Claimants::default(),
             queue_limit: QueueLimit::of(options),
+            polls_max: options.polls_max.unwrap_or(POLLS_MAX),
             long_reads: LongReads::default(),
             changes,
             commits,

@@ -18,13 +18,14 @@ mod parse;
 mod pattern;
 mod time_condition;
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 pub use fingerprint::{Fingerprint, MESSAGE_CHARS_MAX};
 pub use matching::{Body, JobFacts};
 pub use pattern::Pattern;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, BudgetExceeded};
 use json::Number;
 use time_condition::TimeCondition;
 pub use time_condition::parse_duration;
@@ -192,16 +193,39 @@ impl Search {
     }
 
     /// Whether jobs of this queue can match.
-    pub fn may_match_queue(&self, api: &str, namespace: &str, queue: &str) -> bool {
-        // Names are short, and a pattern needs no more steps than the name has bytes.
-        let matches = |pattern: &Pattern, name| pattern.matches(name, &mut Budget::unlimited());
-        let decide = |condition: &Condition| match condition {
-            Condition::Api(apis) => Some(apis.contains(&api)),
-            Condition::Namespace(pattern) => matches(pattern, namespace).ok(),
-            Condition::Queue(pattern) => matches(pattern, queue).ok(),
-            _ => None,
+    ///
+    /// # Errors
+    /// If `work` does not suffice to decide that.
+    pub fn may_match_queue(
+        &self,
+        api: &str,
+        namespace: &str,
+        queue: &str,
+        work: &mut Budget,
+    ) -> Result<bool, BudgetExceeded> {
+        let (budget, spent) = (Cell::new(*work), Cell::new(None));
+        let decide = |condition: &Condition| {
+            let mut work = budget.get();
+            let holds = work.spend(1).and_then(|()| {
+                Ok(match condition {
+                    Condition::Api(apis) => Some(apis.contains(&api)),
+                    Condition::Namespace(pattern) => Some(pattern.matches(namespace, &mut work)?),
+                    Condition::Queue(pattern) => Some(pattern.matches(queue, &mut work)?),
+                    _ => None,
+                })
+            });
+            budget.set(work);
+            holds.unwrap_or_else(|exceeded| {
+                spent.set(Some(exceeded));
+                None
+            })
         };
-        self.decided(&decide) != Some(false)
+        let decided = self.decided(&decide);
+        *work = budget.get();
+        match spent.get() {
+            Some(exceeded) => Err(exceeded),
+            None => Ok(decided != Some(false)),
+        }
     }
 
     /// Whether jobs in this state can match.

@@ -93,6 +93,15 @@ impl Network {
         limits
     }
 
+    /// How many long polls may wait at once, so that connections are left for other requests: three quarters of them.
+    pub fn polls(&self) -> usize {
+        let limits = match self.redis_listen {
+            Some(_) => self.limits().of_two(),
+            None => self.limits(),
+        };
+        (limits.connections / 4 * 3).max(1)
+    }
+
     /// The certificate and key of HTTPS, if they are configured.
     ///
     /// # Errors

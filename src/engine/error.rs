@@ -157,6 +157,8 @@ impl From<crate::store::StoreError> for Error {
             Error::NameTooLong
         } else if matches!(error, crate::store::StoreError::TransactionTooLarge) {
             Error::Oversized
+        } else if matches!(error, crate::store::StoreError::Busy) {
+            Error::Busy
         } else if error.is_outage() || error.is_conflict() || error.is_slow() {
             Error::Unavailable
         } else {

@@ -6,6 +6,7 @@
 //! Counters are derived by comparing each job before and after; no verb updates them.
 
 pub mod audited;
+pub mod candidates;
 pub mod commit_times;
 pub mod counters;
 pub mod cycles;
@@ -40,6 +41,7 @@ use crate::engine::model::recurring::Recurring;
 use crate::engine::model::tracked::Tracked;
 use crate::engine::operations::OperationChanges;
 use crate::engine::tokens::TokenChanges;
+use crate::engine::unit_of_work::candidates::Candidates;
 use crate::engine::unit_of_work::counters::Counters;
 use crate::engine::unit_of_work::recent::Deferred;
 use crate::engine::unit_of_work::spawn::Spawned;
@@ -88,19 +90,6 @@ pub struct WantedJobs {
     /// The limit on running jobs of the queue, if any, when the claims began. Another server's change can reach
     /// [`UnitOfWork::config`] at any time, and would separate the statements from their results.
     pub limit: Option<usize>,
-}
-
-/// Jobs that a claim may lease, in claim order.
-#[derive(Default)]
-struct Candidates {
-    expired: VecDeque<JobKey>,
-    waiting: VecDeque<JobKey>,
-    /// How many more jobs may run, if the queue has a limit.
-    free_capacity: Option<usize>,
-    /// There are more candidates than the transaction has memory for.
-    has_more: bool,
-    /// As many were loaded as requested, so there may be more.
-    is_cut: bool,
 }
 
 /// The loaded jobs, and everything else that the transaction writes.
@@ -315,76 +304,6 @@ impl UnitOfWork {
     /// The ID for a new record in the queue, if one was reserved.
     pub fn next_number(&mut self, queue: QueueId) -> Option<i64> {
         self.numbers.get_mut(&queue)?.pop_front()
-    }
-
-    /// How many more jobs of the queue may run; `usize::MAX` if it has no limit.
-    pub fn free_capacity(&self, queue: QueueId) -> usize {
-        let candidates = self.candidates.get(&queue);
-        candidates
-            .and_then(|candidates| candidates.free_capacity)
-            .unwrap_or(usize::MAX)
-    }
-
-    /// Whether more jobs of the queue could be claimed, which were too large for this transaction.
-    pub fn has_more(&self, queue: QueueId) -> bool {
-        let candidates = self.candidates.get(&queue);
-        candidates
-            .is_some_and(|candidates| candidates.has_more && candidates.free_capacity != Some(0))
-    }
-
-    /// Notes that more jobs of the queue could be claimed.
-    pub fn note_more(&mut self, queue: QueueId) {
-        if let Some(candidates) = self.candidates.get_mut(&queue) {
-            candidates.has_more = true;
-        }
-    }
-
-    /// Notes the queues of which as many candidates were loaded as requested.
-    pub fn note_cut(&mut self, wanted: &[WantedJobs]) {
-        for wanted in wanted {
-            if let Some(candidates) = self.candidates.get_mut(&wanted.queue) {
-                let loaded = candidates.expired.len() + candidates.waiting.len();
-                candidates.is_cut = loaded >= wanted.count;
-            }
-        }
-    }
-
-    /// Whether the queue may have more jobs to claim than were loaded.
-    pub fn is_cut(&self, queue: QueueId) -> bool {
-        let candidates = self.candidates.get(&queue);
-        candidates
-            .is_some_and(|candidates| candidates.is_cut && candidates.free_capacity != Some(0))
-    }
-
-    /// Whether more jobs of the queue can be claimed, loaded or not.
-    pub fn may_have_more(&self, queue: QueueId) -> bool {
-        let candidates = self.candidates.get(&queue);
-        let has_loaded = candidates.is_some_and(|candidates| {
-            let count = candidates.expired.len() + candidates.waiting.len();
-            count > 0 && candidates.free_capacity != Some(0)
-        });
-        has_loaded || self.is_cut(queue) || self.has_more(queue)
-    }
-
-    /// Counts one more running job of the queue.
-    pub fn use_capacity(&mut self, queue: QueueId) {
-        if let Some(room) = self
-            .candidates
-            .get_mut(&queue)
-            .and_then(|it| it.free_capacity.as_mut())
-        {
-            *room = room.saturating_sub(1);
-        }
-    }
-
-    /// The next job of the queue with an expired lease.
-    pub fn next_expired_lease(&mut self, queue: QueueId) -> Option<JobKey> {
-        self.candidates.get_mut(&queue)?.expired.pop_front()
-    }
-
-    /// The next waiting job of the queue.
-    pub fn next_waiting(&mut self, queue: QueueId) -> Option<JobKey> {
-        self.candidates.get_mut(&queue)?.waiting.pop_front()
     }
 
     /// The oldest jobs that were requested, in order.

@@ -15,8 +15,9 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, yield_now};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +41,10 @@ const HEADER_BYTES_MAX: usize = 128 << 10;
 
 /// Maximum size of a connection's buffer for what the client sends. The connection keeps it until it ends.
 const BUFFER_BYTES_MAX: usize = HEADER_BYTES_MAX + (8 << 10);
+
+/// How long a client may be silent before the system asks whether it is still there, and the time between two attempts.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 
 /// The response to a connection beyond the limit.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
@@ -157,6 +162,9 @@ impl Clients {
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "failed to set TCP_NODELAY on a connection");
             }
+            if let Err(error) = keep_alive(&stream) {
+                tracing::debug!(%error, "failed to set SO_KEEPALIVE on a connection");
+            }
             let connection = Arc::clone(&guard.connection);
             let stream = TrackedSocket::new(stream, Arc::clone(&connection));
             let serving = serve(&tasks, stream, peer, guard);
@@ -166,6 +174,14 @@ impl Clients {
         tasks.close();
         tasks.wait().await;
     }
+}
+
+/// Long polls, event streams and clients of the Redis protocol can be silent for long.
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE)
+        .with_interval(KEEPALIVE_INTERVAL);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }
 
 /// Whether the error concerns one client, which has disconnected.

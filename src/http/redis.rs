@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::consume_budget;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::either::Either;
@@ -32,10 +31,6 @@ const OUTPUT_BYTES: usize = 64 << 10;
 /// Bytes to read at a time from a client that sends more than a small buffer holds.
 const READ_BYTES: usize = 16 << 10;
 
-/// How long a client may be silent before the system asks whether it is still there, and the time between two attempts.
-const KEEPALIVE: Duration = Duration::from_secs(60);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
-
 /// Serves until `stopping` is canceled, and then until the commands that are running have ended.
 pub async fn serve(
     listener: TcpListener,
@@ -54,9 +49,6 @@ pub async fn serve(
     let tls = transport.tls;
     clients
         .accept(listener, &stopping, |tasks, stream, peer, guard| {
-            if let Err(error) = keep_alive(stream.tcp()) {
-                tracing::debug!(%error, "failed to set SO_KEEPALIVE on a connection");
-            }
             let (api, tls, stopping) = (Arc::clone(&api), tls.clone(), stopping.clone());
             tasks.spawn(async move {
                 let serving = serve_client(stream, tls, peer, &guard, api, limits, stopping);
@@ -67,13 +59,6 @@ pub async fn serve(
             })
         })
         .await;
-}
-
-fn keep_alive(stream: &TcpStream) -> io::Result<()> {
-    let keepalive = TcpKeepalive::new()
-        .with_time(KEEPALIVE)
-        .with_interval(KEEPALIVE_INTERVAL);
-    SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }
 
 async fn serve_client(

@@ -59,6 +59,9 @@ pub enum StoreError {
     /// groups.
     #[error("the transaction is too large")]
     TransactionTooLarge,
+    /// Too many requests wait that were too large together with others. Nothing was changed.
+    #[error("too many large requests wait")]
+    Busy,
     /// Written data may not be on the disk, so the server must stop.
     #[error("{0}")]
     Lost(&'static str),

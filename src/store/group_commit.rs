@@ -222,8 +222,12 @@ async fn write<R: GroupRunner>(
         // The connection is not closed, because that could write to the database again.
         let Some(oversized) = ran else { return };
         runner.held(began.elapsed());
-        queue.release(count - oversized.len());
-        queue.put_back(oversized);
+        let ended = count - oversized.len();
+        let refused = queue.put_back(oversized);
+        queue.release(ended + refused.len());
+        if !refused.is_empty() {
+            runner.respond(refused, Err(StoreError::Busy));
+        }
         update_disk_full(&is_full, connection.is_full());
     }
     if let Err(error) = runner.finish(&mut connection).await {

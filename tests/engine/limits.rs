@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use switchyard::engine::{
-    Enqueue, JobAction, Mode, NewOperation, OperationError, OperationEstimate, Place, Subject,
+    Enqueue, JobAction, Mode, NewOperation, OperationError, OperationEstimate, Place, Run, Subject,
 };
 
 /// The number of distinct times. Each transaction has its own time.
@@ -75,19 +75,79 @@ async fn relay_enqueue_except_unique_commits_250_jobs_at_a_time() {
     let engine = open(false).await;
     for (count, expected) in [(249, 1), (250, 1), (251, 2)] {
         let queue = QueueKey::relay(count.to_string());
-        let job = |n: usize| Enqueue {
-            queue: queue.clone(),
-            id: n.to_string(),
-            timeout_s: 60,
-            max_retries: None,
-            payload: "1".to_owned(),
-            state: None,
-            run_at: None,
-        };
-        let jobs = (0..count).map(job).collect();
-        engine.enqueue(jobs, Mode::Ignore).await.unwrap();
+        let jobs = (0..count).map(|n| relay(&queue, &n.to_string(), 0));
+        engine.enqueue(jobs.collect(), Mode::Ignore).await.unwrap();
         assert_eq!(transactions(&waiting(&engine, &queue).await), expected);
     }
+}
+
+/// A job with a state of this many bytes.
+fn relay(queue: &QueueKey, id: &str, state: usize) -> Enqueue {
+    Enqueue {
+        queue: queue.clone(),
+        id: id.to_owned(),
+        timeout_s: 60,
+        max_retries: None,
+        payload: "1".to_owned(),
+        state: (state > 0).then(|| "1".repeat(state)),
+        run_at: None,
+    }
+}
+
+/// The states of jobs that it does not replace are not read.
+#[tokio::test]
+async fn a_requeue_replaces_at_most_16_mib() {
+    let engine = open(false).await;
+    let (queue, runs) = (QueueKey::relay("long"), QueueKey::relay("runs"));
+    let ids: Vec<String> = (0..9).map(|n| n.to_string()).collect();
+    for id in &ids {
+        let long = relay(&queue, id, 2_000_000);
+        engine.enqueue(vec![long], Mode::Unique).await.unwrap();
+    }
+    let requeue = async |count: usize, mode: Mode| {
+        let first = vec![relay(&runs, "run", 0)];
+        engine.enqueue(first, Mode::Replace).await.unwrap();
+        let claim = Claim::of(runs.clone(), "", 1);
+        let mut claimed = engine.claim(claim, None).await.unwrap();
+        let job = claimed.remove(0);
+        let run = Run {
+            queue: runs.clone(),
+            id: job.key.id,
+            run_id: job.lease.unwrap().id,
+        };
+        let jobs = ids.iter().take(count).map(|id| relay(&queue, id, 0));
+        engine.requeue_run(run, jobs.collect(), mode).await
+    };
+    let exists = requeue(9, Mode::Unique).await;
+    assert!(matches!(exists, Err(Error::JobExists { .. })), "{exists:?}");
+    assert_eq!(requeue(9, Mode::Ignore).await, Ok(true));
+    let too_long = requeue(9, Mode::Replace).await.unwrap_err().to_string();
+    assert_eq!(
+        too_long,
+        "too many bytes of jobs to replace in one atomic request; the limit is 16777216"
+    );
+    // The states still exist, and those of eight jobs are replaced.
+    assert_eq!(requeue(8, Mode::Replace).await, Ok(true));
+    assert_eq!(requeue(9, Mode::Replace).await, Ok(true));
+}
+
+#[tokio::test]
+async fn a_poll_beyond_the_limit_does_not_wait() {
+    let options = Options {
+        polls_max: Some(1),
+        ..options()
+    };
+    let engine = Engine::open(&options).await.unwrap();
+    // An hour: the test ends only if the second poll does not wait.
+    let wait = Duration::from_secs(3_600);
+    let poll = || engine.claim_or_wait(Claim::of(q(), "w", 1), wait, None);
+    // The first one begins first.
+    let second = async {
+        assert_eq!(poll().await, Err(Error::Busy));
+        add(&engine, &q(), vec![new("a")]).await;
+    };
+    let (claimed, ()) = tokio::join!(poll(), second);
+    assert_eq!(ids(&claimed.unwrap()), ["a"]);
 }
 
 #[tokio::test]
@@ -181,6 +241,30 @@ async fn a_claim_ends_when_it_has_32_mib() {
         assert_eq!(claim().await.len(), first, "{bytes} bytes");
         assert_eq!(claim().await.len(), 18 - first);
     }
+}
+
+/// Their rows have more than 4 MiB.
+#[tokio::test]
+async fn a_claim_gets_250_jobs_with_long_rows_in_order() {
+    let engine = open(false).await;
+    let job = |n: usize| Put {
+        body: "1".repeat(16_000),
+        ..new(&format!("{n:03}"))
+    };
+    let jobs: Vec<Put> = (0..300).map(job).collect();
+    for some in jobs.chunks(100) {
+        add(&engine, &q(), some.to_vec()).await;
+    }
+    let claim = async |count: usize| {
+        let claimed = engine.claim(Claim::of(q(), "w", count), None).await;
+        ids(&claimed.unwrap())
+    };
+    let expected = |numbers: std::ops::Range<usize>| -> Vec<String> {
+        numbers.map(|n| format!("{n:03}")).collect()
+    };
+    assert_eq!(claim(250).await, expected(0..250));
+    assert_eq!(claim(250).await, expected(250..300));
+    assert_eq!(claim(250).await, expected(0..0));
 }
 
 #[tokio::test]

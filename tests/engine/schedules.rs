@@ -122,6 +122,27 @@ async fn missed_runs_of_a_cron_expression_are_created_up_to_the_catch_up_limit()
     scene.engine.close().await;
 }
 
+/// A search for a run steps through the months from there.
+#[tokio::test]
+async fn a_cron_expression_begins_at_most_100_years_before_or_after() {
+    const CENTURY_S: f64 = 36_525.0 * 24.0 * HOUR_S;
+    let scene = Scene::start().await;
+    for (offset_s, expected) in [
+        (-4e12, -CENTURY_S),
+        (-CENTURY_S - MINUTE_S, -CENTURY_S),
+        (-CENTURY_S + MINUTE_S, -CENTURY_S + MINUTE_S),
+        (4e12, CENTURY_S),
+    ] {
+        let recur = Recur {
+            offset_s,
+            ..cron("* * * * *", "")
+        };
+        scene.recur(recur).await;
+        assert_eq!(scene.next().await, expected + MINUTE_S, "{offset_s}");
+    }
+    scene.engine.close().await;
+}
+
 #[tokio::test]
 async fn a_paused_recurring_job_creates_no_jobs_and_skips_them_when_resumed() {
     let scene = Scene::start().await;

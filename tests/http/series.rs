@@ -1,6 +1,6 @@
 //! Statistics over time in the dashboard: pages and exports agree with the jobs' events.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -212,6 +212,7 @@ async fn waiting_jobs_are_shown_over_time() {
         if let Some(n) = spans.iter().find_map(|span| span["waiting"].as_f64()) {
             break n;
         }
+        tokio::time::sleep(Duration::from_secs(1)).await;
     };
     // The first sample can be older than the jobs; then the next minute has them.
     assert!([0.0, 3.0].contains(&found));

@@ -163,6 +163,8 @@ pub struct Due {
     pub cron: Option<CronSchedule>,
     /// As in [`Recurring`].
     pub children_count: i64,
+    /// As in [`Recurring`].
+    pub backlog: i64,
     /// The size of the body, the tags and the class of each child.
     pub bytes: usize,
     /// The size of the tags of each child.
@@ -177,10 +179,22 @@ impl Due {
             let missed = usize::try_from(behind / self.interval.max(1)).unwrap_or(usize::MAX);
             return missed.saturating_add(1).min(max);
         };
-        let parsed = cron.parsed();
-        let after = |time: &Time| parsed.as_ref().map(|parsed| parsed.next(*time));
-        let due = std::iter::successors(Some(self.next_at), after);
-        due.take(max).take_while(|time| *time <= now).count()
+        if max <= 1 {
+            return usize::from(self.next_at <= now).min(max);
+        }
+        let Some(parsed) = cron.parsed() else {
+            return usize::from(self.next_at <= now);
+        };
+        // Each step is a search, so there is none after the last child.
+        let (mut missed, mut next_at) = (0, self.next_at);
+        while next_at <= now {
+            missed += 1;
+            if missed == max {
+                break;
+            }
+            next_at = parsed.next(next_at);
+        }
+        missed
     }
 }
 
@@ -195,6 +209,7 @@ pub fn read_due(row: &Row) -> Result<Due, StoreError> {
         bytes: usize::try_from(row.int(5)?).unwrap_or_default(),
         tag_bytes: usize::try_from(row.int(6)?).unwrap_or_default(),
         cron: cron(row, 7)?,
+        backlog: row.int(9)?,
     })
 }
 
@@ -325,7 +340,7 @@ const LOAD_WITHOUT_TEXTS: &str = select!(
 const DUE: &str = "
 SELECT r.id, r.queue, r.next_at, r.interval, r.made,
     CAST(octet_length(r.tags) + octet_length(r.body) + coalesce(octet_length(r.klass), 0) AS BIGINT),
-    CAST(octet_length(r.tags) AS BIGINT), r.cron, r.zone
+    CAST(octet_length(r.tags) AS BIGINT), r.cron, r.zone, r.backlog
 FROM recurring AS r WHERE r.queue = $1 AND r.next_at <= $2 ORDER BY r.next_at, r.seq LIMIT $3 + 0";
 
 pub const IN_QUEUE: List =

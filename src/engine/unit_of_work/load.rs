@@ -1,17 +1,13 @@
-//! Loads what a transaction needs: the jobs its verbs name, and the next jobs of a queue.
+//! Loads what the verbs of a transaction name. `candidates.rs` loads the next jobs of queues.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::engine::model::job::{
-    Job, JobKey, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, can_look_up,
-};
+use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId, QueueKey, can_look_up};
 use crate::engine::model::job_rows::{EDGES_SHORT_MAX, job_columns};
 use crate::engine::model::neighbor_rows;
-use crate::engine::model::recurring::{self, Due};
+use crate::engine::model::recurring;
 use crate::engine::operations;
-use crate::engine::unit_of_work::{
-    Candidates, Extent, LoadedRecurring, Needs, UnitOfWork, WantedJobs,
-};
+use crate::engine::unit_of_work::{Extent, LoadedRecurring, Needs, UnitOfWork};
 use crate::engine::verbs::qless::depend::DEPENDENTS_MAX;
 use crate::store::{Row, Statement, StatementResult, StoreError};
 
@@ -36,7 +32,7 @@ impl UnitOfWork {
                 true => checked.extend(named),
                 false => keys.extend(named),
             }
-            checked.extend(dependencies(need).filter(is_missing));
+            checked.extend(self.checked_keys(need).filter(is_missing));
             match need.bodies {
                 true => recurring.extend(need.recurring.iter().map(String::as_str)),
                 false => replaced.extend(need.recurring.iter().map(String::as_str)),
@@ -125,17 +121,25 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// The scopes and IDs of the named jobs, without those that are only dependencies.
+    /// The scopes and IDs of the named jobs, without dependencies and jobs that are only checked.
     pub fn named_keys<'a>(&self, needs: &'a Needs) -> impl Iterator<Item = (i64, &'a str)> {
         let by_key = needs.jobs.iter().map(|key| (key.scope, key.id.as_str()));
-        let in_queue =
-            |(queue, id): &'a (QueueKey, String)| Some((self.queue(queue)?.id, id.as_str()));
-        by_key.chain(needs.in_queues.iter().filter_map(in_queue))
+        by_key.chain(self.keys_in(&needs.in_queues))
     }
 
-    /// The scopes and IDs of the named jobs and of dependencies.
+    /// The scopes and IDs of dependencies and of jobs that are only checked.
+    fn checked_keys<'a>(&self, needs: &'a Needs) -> impl Iterator<Item = (i64, &'a str)> {
+        dependencies(needs).chain(self.keys_in(&needs.checked))
+    }
+
+    fn keys_in<'a>(&self, jobs: &'a [(QueueKey, String)]) -> impl Iterator<Item = (i64, &'a str)> {
+        jobs.iter()
+            .filter_map(|(queue, id)| Some((self.queue(queue)?.id, id.as_str())))
+    }
+
+    /// The scopes and IDs of all jobs that the verb accesses.
     pub fn keys_of<'a>(&self, needs: &'a Needs) -> impl Iterator<Item = (i64, &'a str)> {
-        self.named_keys(needs).chain(dependencies(needs))
+        self.named_keys(needs).chain(self.checked_keys(needs))
     }
 
     fn has(&self, scope: i64, id: &str) -> bool {
@@ -270,128 +274,6 @@ impl UnitOfWork {
         self.recurring.insert(id, loaded);
         Ok(())
     }
-
-    /// The statements that read, for each queue, the next jobs, the number of running jobs if that is limited, and the
-    /// due recurring jobs if there are any.
-    pub fn candidate_statements(
-        &self,
-        wanted: &[WantedJobs],
-        recurring: &HashSet<QueueId>,
-    ) -> Vec<Statement> {
-        let mut batch = Vec::with_capacity(wanted.len());
-        for WantedJobs {
-            queue,
-            count,
-            limit,
-        } in wanted
-        {
-            batch.push(Statement::new(
-                LOAD_NEXT_JOBS,
-                [(*queue).into(), self.now.0.into(), (*count as i64).into()],
-            ));
-            if limit.is_some() {
-                batch.push(Statement::new(
-                    RUNNING,
-                    [(*queue).into(), self.now.0.into()],
-                ));
-            }
-            if recurring.contains(queue) || self.recurring_in.contains(queue) {
-                batch.push(recurring::due(*queue, self.now, *count));
-            }
-        }
-        batch
-    }
-
-    /// The statement that locks the queues with a concurrency limit, so that claims of other servers wait; `None` if no
-    /// queue has one.
-    pub fn lock_limited_queues(wanted: &[WantedJobs]) -> Option<Statement> {
-        let limited = wanted.iter().filter(|wanted| wanted.limit.is_some());
-        let mut rows: Vec<_> = limited.map(|wanted| (wanted.queue,)).collect();
-        rows.sort_unstable();
-        (!rows.is_empty()).then(|| Statement::of_rows(LOCK_QUEUES, &rows))
-    }
-
-    /// The limit on running jobs of the queue, if any.
-    pub fn limit(&self, queue: &QueueKey) -> Option<usize> {
-        match queue.protocol {
-            Protocol::Qless => self.config.concurrency_max(&queue.name),
-            Protocol::Lmstfy | Protocol::Relay | Protocol::Jobq => None,
-        }
-    }
-
-    /// Stores the result of [`UnitOfWork::candidate_statements`], in claim order. Returns the due recurring jobs.
-    pub fn take_candidates(
-        &mut self,
-        wanted: &[WantedJobs],
-        recurring: &HashSet<QueueId>,
-        mut answers: impl Iterator<Item = StatementResult>,
-    ) -> Result<Vec<Due>, StoreError> {
-        let mut due = Vec::new();
-        for WantedJobs { queue, limit, .. } in wanted {
-            let (mut expired, mut waiting) = (Vec::new(), Vec::new());
-            for row in answers.next().unwrap_or_default().rows {
-                let key = self.add_row(&row)?;
-                let Some(job) = self.job(&key) else { continue };
-                match &job.lease {
-                    Some(lease) => expired.push((lease.until, job.seq, key)),
-                    None => waiting.push(key),
-                }
-            }
-            expired.sort_by_key(|(until, seq, _)| (*until, *seq));
-            let expired = expired.into_iter().map(|(.., key)| key).collect();
-            let free_capacity = match limit {
-                Some(max) => {
-                    let answer = answers.next().unwrap_or_default();
-                    let running = answer.rows.first().map_or(Ok(0), |row| row.int(0))?;
-                    Some(max.saturating_sub(usize::try_from(running).unwrap_or(usize::MAX)))
-                }
-                None => None,
-            };
-            if recurring.contains(queue) || self.recurring_in.contains(queue) {
-                for row in answers.next().unwrap_or_default().rows {
-                    due.push(recurring::read_due(&row)?);
-                }
-            }
-            let waiting = self.in_order(waiting);
-            self.candidates.insert(
-                *queue,
-                Candidates {
-                    expired,
-                    waiting,
-                    free_capacity,
-                    has_more: false,
-                    is_cut: false,
-                },
-            );
-        }
-        Ok(due)
-    }
-
-    /// Adds jobs to the waiting candidates of the queue.
-    pub fn add_waiting(&mut self, queue: QueueId, more: Vec<JobKey>) {
-        if more.is_empty() {
-            return;
-        }
-        if let Some(mut candidates) = self.candidates.remove(&queue) {
-            let waiting = candidates.waiting.drain(..).chain(more).collect();
-            candidates.waiting = self.in_order(waiting);
-            self.candidates.insert(queue, candidates);
-        }
-    }
-
-    /// Sorts waiting jobs in claim order.
-    fn in_order(&self, mut waiting: Vec<JobKey>) -> VecDeque<JobKey> {
-        let claim_order = |key: &JobKey| {
-            let job = self.job(key)?;
-            let priority = match job.state {
-                State::TimedOut => None,
-                _ => Some(rank(job.priority)),
-            };
-            Some((priority, job.ready_at, job.seq))
-        };
-        waiting.sort_by_cached_key(claim_order);
-        waiting.into()
-    }
 }
 
 fn count_rows(answers: &[StatementResult]) -> usize {
@@ -408,13 +290,6 @@ fn dependencies(needs: &Needs) -> impl Iterator<Item = (i64, &str)> {
 /// jobs of the scope and compares each with every ID.
 pub fn qless_keys<T: AsRef<str>>(ids: &[T]) -> Vec<(i64, &str)> {
     ids.iter().map(|id| (QLESS_SCOPE, id.as_ref())).collect()
-}
-
-/// Maps a number to an integer with the same ordering.
-fn rank(number: f64) -> i64 {
-    // Adding 0 turns -0 into 0. The bits of negative numbers sort in reverse.
-    let bits = (number + 0.0).to_bits().cast_signed();
-    if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
 /// Jobs by pairs of scope and ID.
@@ -442,43 +317,3 @@ const LOAD_CANDIDATES: &str = concat!(
 const RESERVE_NUMBERS: &str = "
 UPDATE queues SET last_number = last_number + k.int(1) FROM rows($1) AS k
 WHERE queues.id = k.int(0) AND queues.forgotten = 0 RETURNING queues.id, queues.last_number";
-
-/// The number of jobs of a queue that run with an unexpired lease.
-const RUNNING: &str =
-    "SELECT count(*) FROM jobs WHERE queue = $1 AND state = {running} AND lease_until > $2";
-
-/// Changes nothing, but locks the rows until the end of the transaction.
-const LOCK_QUEUES: &str = "
-UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)";
-
-/// The first few each of: jobs with expired leases, jobs taken from their workers, waiting jobs, and due jobs that
-/// maintenance has not promoted yet. Excludes jobs whose time to live has ended. Of more than 10,000 due jobs,
-/// considers those due first. The two outer limits change nothing: with them, SQLite prepares to sort due jobs only if
-/// there are any, and opens the table of jobs once instead of once for each part.
-const LOAD_NEXT_JOBS: &str = concat!(
-    "SELECT ",
-    job_columns!(short),
-    " FROM (
-        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2
-                             AND (expires_at IS NULL OR expires_at > $2)
-                         ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS expired
-        UNION ALL
-        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = {timed_out}
-                         ORDER BY since, seq LIMIT $3 + 0 {skip_locked}) AS timed_out
-        UNION ALL
-        SELECT seq FROM (SELECT seq FROM jobs WHERE queue = $1 AND state = {waiting}
-                             AND (expires_at IS NULL OR expires_at > $2)
-                         ORDER BY priority, ready_at, seq LIMIT $3 + 0 {skip_locked}) AS waiting
-        UNION ALL
-        SELECT seq FROM (
-            SELECT seq FROM (SELECT seq FROM (
-                                 SELECT seq, priority, ready_at FROM jobs
-                                 WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2
-                                     AND (expires_at IS NULL OR expires_at > $2)
-                                 ORDER BY ready_at, seq LIMIT 10000) AS soonest
-                             ORDER BY priority, ready_at, seq LIMIT $3 + 0) AS due
-            LIMIT CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2)
-                       THEN $3 ELSE 0 END) AS due_if_any
-        LIMIT $3 * 4
-    ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq"
-);

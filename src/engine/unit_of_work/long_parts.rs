@@ -11,7 +11,8 @@ use crate::engine::model::history::History;
 use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::job_rows::Omitted;
 use crate::engine::model::{job_rows, long_bodies};
-use crate::engine::unit_of_work::{Candidates, Extent, LoadedJob, Needs, UnitOfWork};
+use crate::engine::unit_of_work::candidates::Candidates;
+use crate::engine::unit_of_work::{Extent, LoadedJob, Needs, UnitOfWork};
 use crate::store::{Statement, StatementResult, StoreError};
 
 /// Bytes of jobs that a transaction loads or deletes if it can be split.
@@ -197,15 +198,15 @@ impl UnitOfWork {
             ..
         } in candidates.values_mut()
         {
+            let mut is_full = false;
             for list in [expired, waiting] {
                 list.truncate(free_capacity.unwrap_or(usize::MAX));
-                let fitting = list
-                    .iter()
-                    .take_while(|key| !*has_more && fits(key))
-                    .count();
-                *has_more |= fitting < list.len();
+                let fitting = list.iter().take_while(|key| !is_full && fits(key));
+                let fitting = fitting.count();
+                is_full |= fitting < list.len();
                 list.truncate(fitting);
             }
+            *has_more |= is_full;
         }
         parts
     }

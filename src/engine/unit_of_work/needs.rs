@@ -15,6 +15,9 @@ pub struct Needs {
     pub jobs: Vec<JobKey>,
     /// Jobs by queue and ID, for protocols whose job scope is the queue.
     pub in_queues: Vec<(QueueKey, String)>,
+    /// Jobs by queue and ID of which the verb only checks whether they exist, beside the named jobs. Of these, only the
+    /// state is loaded.
+    pub checked: Vec<(QueueKey, String)>,
     /// IDs of qless jobs that the named jobs are going to depend on. Also loads the dependents of the named jobs, for
     /// cycle detection.
     pub dependencies: Vec<String>,

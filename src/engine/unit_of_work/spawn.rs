@@ -44,6 +44,9 @@ const CHILDREN_TAG_BYTES_MAX: usize = 16 * 1024;
 /// The largest catch-up limit of a recurring job with a cron expression; a larger one counts as this.
 const CRON_BACKLOG_MAX: i64 = 1_000;
 
+/// Searches for runs of cron expressions in a transaction; those of one recurring job may exceed it.
+const SEARCHES_MAX: usize = 2_000;
+
 /// The size of an empty list of tags.
 const NO_TAGS_BYTES: usize = "[]".len();
 
@@ -53,9 +56,9 @@ pub fn planned(wanted: &[WantedJobs], all: Vec<Due>, now: Time) -> (Vec<Planned>
     let mut left: HashMap<QueueId, usize> = wanted.iter().map(|it| (it.queue, it.count)).collect();
     let (mut planned, mut cut) = (Vec::new(), Vec::new());
     let (mut bytes_left, mut tag_bytes_left) = (CHILDREN_BYTES_MAX, CHILDREN_TAG_BYTES_MAX);
+    let mut searches_left = SEARCHES_MAX;
     for due in all {
         let left = left.entry(due.queue).or_default();
-        let wanted = due.missed(now, *left);
         let (bytes, tag_bytes) = (
             due.bytes.max(1),
             due.tag_bytes.saturating_sub(NO_TAGS_BYTES),
@@ -66,7 +69,24 @@ pub fn planned(wanted: &[WantedJobs], all: Vec<Due>, now: Time) -> (Vec<Planned>
                 .div_ceil(bytes)
                 .min(tag_bytes_left.div_ceil(tag_bytes)),
         };
-        let children = wanted.min(fitting);
+        // One more than fits shows that there are more.
+        let max = (*left).min(fitting.saturating_add(1));
+        if max == 0 {
+            continue;
+        }
+        // And one that nothing must be skipped.
+        let counted = match searches_left == 0 && due.cron.is_some() {
+            true => 1,
+            false => max.max(2),
+        };
+        let missed = due.missed(now, counted);
+        let (wanted, searches) = (missed.min(max), searches(&due, missed, counted));
+        let (children, searched) = match searches_left {
+            SEARCHES_MAX => (wanted.min(fitting), searches),
+            left if searches <= left => (wanted.min(fitting), searches),
+            _ => (0, missed),
+        };
+        searches_left = searches_left.saturating_sub(searched);
         bytes_left = bytes_left.saturating_sub(children.saturating_mul(bytes));
         tag_bytes_left = tag_bytes_left.saturating_sub(children.saturating_mul(tag_bytes));
         if children < wanted {
@@ -78,6 +98,18 @@ pub fn planned(wanted: &[WantedJobs], all: Vec<Due>, now: Time) -> (Vec<Planned>
         }
     }
     (planned, cut)
+}
+
+/// At most how many runs are searched to create children of which this many were counted, up to `max`: each of them, and,
+/// to skip missed runs, each of the last ones ([`skip_missed`]).
+fn searches(due: &Due, missed: usize, max: usize) -> usize {
+    if due.cron.is_none() {
+        return 0;
+    }
+    let kept = usize::try_from(due.backlog.min(CRON_BACKLOG_MAX)).unwrap_or_default();
+    // If there are fewer than `max`, no more were missed.
+    let skipped = if missed < max { kept.min(missed) } else { kept };
+    missed + skipped
 }
 
 /// Creates up to `count` due children. Skips the IDs in `taken`, those of [`ids_of_children`] that are in use.
@@ -244,3 +276,117 @@ impl UnitOfWork {
 /// The IDs that are in use, of these pairs of scope and ID.
 const IDS_IN_USE: &str = "
 SELECT j.id FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::model::cron::CronSchedule;
+
+    fn due(id: &str, bytes: usize, cron: bool) -> Due {
+        let every_second = 1_000_000;
+        Due {
+            backlog: 0,
+            id: id.to_owned(),
+            queue: 1,
+            next_at: Time(60_000_000),
+            interval: every_second,
+            children_count: 0,
+            bytes,
+            tag_bytes: NO_TAGS_BYTES,
+            cron: cron.then(|| CronSchedule {
+                expression: "* * * * *".to_owned(),
+                zone: "UTC".to_owned(),
+            }),
+        }
+    }
+
+    #[test]
+    fn children_are_counted_up_to_the_number_wanted() {
+        let at = |seconds: i64| Time(seconds * 1_000_000);
+        for (cron, now, max, expected) in [
+            (true, at(59), 0, 0),
+            (true, at(59), 9, 0),
+            (true, at(60), 0, 0),
+            (true, at(60), 1, 1),
+            (true, at(60), 9, 1),
+            (true, at(179), 9, 2),
+            (true, at(180), 2, 2),
+            (true, at(180), 9, 3),
+            (false, at(60), 0, 0),
+            (false, at(62), 2, 2),
+            (false, at(62), 9, 3),
+        ] {
+            let missed = due("r", 1, cron).missed(now, max);
+            assert_eq!(missed, expected, "{cron} {now:?} {max}");
+        }
+        let unknown = Due {
+            cron: Some(CronSchedule {
+                expression: "of a newer version".to_owned(),
+                zone: String::new(),
+            }),
+            ..due("r", 1, true)
+        };
+        assert_eq!(unknown.missed(at(600), 9), 1);
+    }
+
+    /// The IDs and numbers of children planned, and the queues that have more, if each queue wants `count`.
+    fn plan(queues: i64, count: usize, all: Vec<Due>, now: Time) -> (Vec<String>, Vec<QueueId>) {
+        let wanted = (1..=queues).map(|queue| WantedJobs {
+            queue,
+            count,
+            limit: None,
+        });
+        let (planned, cut) = planned(&wanted.collect::<Vec<_>>(), all, now);
+        let name = |it: &Planned| format!("{} {}", it.due.id, it.children);
+        (planned.iter().map(name).collect(), cut)
+    }
+
+    #[test]
+    fn planned_children_have_4_mib_and_the_others_come_later() {
+        let all = vec![
+            due("a", 1 << 20, true),
+            due("b", 1 << 20, true),
+            due("c", 1, true),
+        ];
+        // Ten children of each are due.
+        let (planned, cut) = plan(1, 100, all, Time(600_000_000));
+        assert_eq!(planned, ["a 4"]);
+        assert_eq!(cut, [1, 1, 1]);
+    }
+
+    /// To skip missed runs, each of the last 1,000 is searched.
+    #[test]
+    fn a_transaction_searches_2000_runs_of_cron_expressions() {
+        let skipping = |id: &str, queue: QueueId| Due {
+            queue,
+            backlog: 5_000,
+            ..due(id, 1, true)
+        };
+        let other = |id: &str, queue: QueueId, cron: bool| Due {
+            queue,
+            ..due(id, 1, cron)
+        };
+        let all = || {
+            vec![
+                skipping("a", 1),
+                other("b", 2, false),
+                skipping("c", 3),
+                other("d", 4, true),
+            ]
+        };
+        // 1,001 runs each of a and c.
+        let (planned, cut) = plan(4, 1, all(), Time(1_000_000_000_000));
+        assert_eq!((planned, cut), (names(&["a 1", "b 1", "d 1"]), vec![3]));
+        // Three runs were missed.
+        let (planned, cut) = plan(4, 10, all(), Time(180_000_000));
+        let each = names(&["a 3", "b 10", "c 3", "d 3"]);
+        assert_eq!((planned, cut), (each, vec![]));
+        // One recurring job may need more.
+        let (planned, cut) = plan(1, 5_000, vec![skipping("a", 1)], Time(1_000_000_000_000));
+        assert_eq!((planned, cut), (names(&["a 5000"]), vec![]));
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+}

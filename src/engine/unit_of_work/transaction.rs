@@ -182,7 +182,9 @@ impl GroupRunner for Runner {
     }
 
     fn respond(&mut self, requests: Vec<WriteRequest>, outcome: Result<(), StoreError>) {
-        if let Err(error) = &outcome {
+        if let Err(error) = &outcome
+            && !matches!(error, StoreError::Busy)
+        {
             self.job_cache.clear();
             if !matches!(error, StoreError::Full | StoreError::TransactionTooLarge) {
                 self.metrics.transaction_failed();

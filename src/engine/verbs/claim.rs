@@ -102,9 +102,10 @@ const QUEUES_MAX: usize = 8;
 /// Jobs that one transaction claims.
 pub const CLAIM_MAX: usize = 250;
 
-/// Whether the response has no room for more jobs.
-fn is_full(jobs: &[Job]) -> bool {
-    jobs.iter().map(Job::text_bytes).sum::<usize>() >= CLAIM_BYTES_MAX
+/// How many more bytes of jobs the response has room for.
+fn room_after(jobs: &[Job]) -> usize {
+    let bytes = jobs.iter().map(Job::text_bytes).sum();
+    CLAIM_BYTES_MAX.saturating_sub(bytes)
 }
 
 impl Engine {
@@ -115,7 +116,7 @@ impl Engine {
         let claimed = if claim.order == Order::Ordered && claim.queues.len() > QUEUES_MAX {
             Box::pin(self.claim_from_many(&claim, now)).await
         } else {
-            self.claim_from_few(claim, now).await
+            self.claim_from_few(claim, now, CLAIM_BYTES_MAX).await
         };
         if let Ok(jobs) = &claimed {
             traces::claimed(|| {
@@ -145,11 +146,11 @@ impl Engine {
                     count: claim.count - jobs.len(),
                     ..claim.clone()
                 };
-                match self.claim_from_few(few, now).await {
+                match self.claim_from_few(few, now, room_after(&jobs)).await {
                     Err(error) if jobs.is_empty() => return Err(error),
                     batch => jobs.extend(batch.unwrap_or_default()),
                 }
-                if jobs.len() >= claim.count || is_full(&jobs) {
+                if jobs.len() >= claim.count || room_after(&jobs) == 0 {
                     return Ok(jobs);
                 }
             }
@@ -161,19 +162,25 @@ impl Engine {
                 queues: first,
                 ..claim.clone()
             };
-            return self.claim_from_few(queues, now).await;
+            return self.claim_from_few(queues, now, CLAIM_BYTES_MAX).await;
         }
         Ok(jobs)
     }
 
-    async fn claim_from_few(&self, mut claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
+    /// `room`: bytes of jobs that are claimed before the last one.
+    async fn claim_from_few(
+        &self,
+        mut claim: Claim,
+        now: Option<Time>,
+        mut room: usize,
+    ) -> Result<Vec<Job>> {
         let count = claim.count;
         let mut jobs = Vec::new();
         let (mut attempts, mut empty) = (0, 0);
         let round_robin = Turns::begin(&self.0.round_robin, &mut claim);
-        while jobs.len() < count && !is_full(&jobs) {
+        while jobs.len() < count && room > 0 {
             claim.count = (count - jobs.len()).min(CLAIM_MAX);
-            let batch = match self.claim_batch(claim.clone(), now).await {
+            let batch = match self.claim_batch(claim.clone(), now, room).await {
                 Ok(batch) => batch,
                 Err(error) if jobs.is_empty() => return Err(error),
                 Err(_) => break,
@@ -182,6 +189,7 @@ impl Engine {
             let has_more = batch.has_more && empty < EMPTY_MAX;
             let is_all = batch.jobs.len() < claim.count && !has_more;
             let bytes = batch.jobs.iter().map(Job::text_bytes).sum::<usize>();
+            room = room.saturating_sub(bytes);
             jobs.extend(batch.jobs);
             if let (Some(turns), Some(round)) = (&round_robin, batch.round) {
                 turns.set_last(&round);
@@ -216,13 +224,13 @@ impl Engine {
         has_jobs
     }
 
-    async fn claim_batch(&self, claim: Claim, now: Option<Time>) -> Result<Claimed> {
+    async fn claim_batch(&self, claim: Claim, now: Option<Time>, room: usize) -> Result<Claimed> {
         let needs = Needs {
             claim: claim.wanted(),
             ..Needs::default()
         };
         let items = claim.count_per_queue() * claim.queues.len();
-        let verb = move |work: &mut UnitOfWork| lease::claim(work, &claim);
+        let verb = move |work: &mut UnitOfWork| lease::claim(work, &claim, room);
         self.write(needs, now, items, verb).await
     }
 }

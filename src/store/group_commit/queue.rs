@@ -1,11 +1,12 @@
 //! The requests queued for the writer, and the choice of those that share the next group.
 //!
-//! There are three lanes, which begin groups in turn: small requests, large ones, and those that need a transaction of
-//! their own. So a small request waits for at most one group of each other lane, however many large requests are
-//! queued. Each lane begins with its oldest request, and a request that is put back weighs more each time until it runs
-//! alone, so none starves.
+//! There are four lanes, which begin groups in turn: small requests, large ones, those that were put back because a
+//! group was too large, and those that need a transaction of their own. So a request waits for at most one group of each
+//! other lane between two groups of its own, however many are queued there. Each lane begins with its oldest request,
+//! and a request that is put back weighs more each time until it runs alone, so none starves.
 
 use std::collections::VecDeque;
+use std::iter;
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, mpsc};
@@ -17,9 +18,14 @@ use crate::store::StoreError;
 /// Maximum number of requests that wait or run; beyond that, callers wait.
 pub const QUEUED_MAX: usize = 4_096;
 
-/// Maximum number of queued requests that are large or need a transaction of their own, so that there is room for small
-/// ones. Running requests do not count.
-pub const HEAVY_QUEUED_MAX: usize = 1_024;
+/// Maximum number of queued large requests, so that there is room for small ones. Running requests do not count.
+pub const LARGE_QUEUED_MAX: usize = 1_024;
+
+/// Maximum number of queued requests that need a transaction of their own. Running requests do not count.
+pub const ALONE_QUEUED_MAX: usize = 512;
+
+/// Maximum number of queued requests that were put back.
+pub const RETURNED_MAX: usize = 1_024;
 
 /// Maximum number of requests in a group.
 pub const REQUESTS_MAX: usize = 512;
@@ -33,22 +39,43 @@ const SMALL_WEIGHT_MAX: usize = 512;
 /// Where callers queue their requests.
 pub struct Sender<S> {
     requests: mpsc::UnboundedSender<S>,
-    room: Arc<Semaphore>,
-    heavy_room: Arc<Semaphore>,
-    is_heavy: fn(&S) -> bool,
+    rooms: Rooms,
+    lane_of: fn(&S) -> Lane,
+}
+
+/// Permits for further requests.
+#[derive(Clone)]
+struct Rooms {
+    all: Arc<Semaphore>,
+    /// Large requests need one of these, too.
+    large: Arc<Semaphore>,
+    /// And requests that need a transaction of their own, one of these.
+    alone: Arc<Semaphore>,
+}
+
+impl Rooms {
+    fn of(&self, lane: Lane) -> Option<&Semaphore> {
+        match lane {
+            Lane::Large => Some(&self.large),
+            Lane::Alone => Some(&self.alone),
+            Lane::Small | Lane::Returned => None,
+        }
+    }
+
+    fn close(&self) {
+        self.large.close();
+        self.alone.close();
+        self.all.close();
+    }
 }
 
 /// Where the writer takes the requests from.
 pub struct Queue<R: GroupRunner> {
     requests: mpsc::UnboundedReceiver<R::Request>,
-    /// A permit for each further request.
-    room: Arc<Semaphore>,
-    /// A permit for each further request that is large or needs a transaction of its own.
-    heavy_room: Arc<Semaphore>,
-    /// The number of queued requests that hold a permit of `heavy_room`.
-    heavy: usize,
+    rooms: Rooms,
     small: VecDeque<R::Request>,
     large: VecDeque<R::Request>,
+    returned: VecDeque<R::Request>,
     alone: VecDeque<R::Request>,
     /// The lane that begins the next group, if it has requests.
     turn: Lane,
@@ -59,6 +86,8 @@ pub struct Queue<R: GroupRunner> {
 enum Lane {
     Small,
     Large,
+    /// Requests that were too large together with others.
+    Returned,
     /// Requests that need a transaction of their own.
     Alone,
 }
@@ -67,32 +96,39 @@ impl Lane {
     fn next(self) -> Lane {
         match self {
             Lane::Small => Lane::Large,
-            Lane::Large => Lane::Alone,
+            Lane::Large => Lane::Returned,
+            Lane::Returned => Lane::Alone,
             Lane::Alone => Lane::Small,
         }
+    }
+
+    /// All lanes, from this one on.
+    fn in_turn(self) -> impl Iterator<Item = Lane> {
+        iter::successors(Some(self), |lane| Some(lane.next())).take(4)
     }
 }
 
 /// An empty queue.
 pub fn queue<R: GroupRunner>() -> (Sender<R::Request>, Queue<R>) {
     let (sender, requests) = mpsc::unbounded_channel();
-    let room = Arc::new(Semaphore::new(QUEUED_MAX));
-    let heavy_room = Arc::new(Semaphore::new(HEAVY_QUEUED_MAX));
+    let rooms = Rooms {
+        all: Arc::new(Semaphore::new(QUEUED_MAX)),
+        large: Arc::new(Semaphore::new(LARGE_QUEUED_MAX)),
+        alone: Arc::new(Semaphore::new(ALONE_QUEUED_MAX)),
+    };
     let queue = Queue {
         requests,
-        room: Arc::clone(&room),
-        heavy_room: Arc::clone(&heavy_room),
-        heavy: 0,
+        rooms: rooms.clone(),
         small: VecDeque::new(),
         large: VecDeque::new(),
+        returned: VecDeque::new(),
         alone: VecDeque::new(),
         turn: Lane::Small,
     };
     let sender = Sender {
         requests: sender,
-        room,
-        heavy_room,
-        is_heavy: |request| lane_of::<R>(request) != Lane::Small,
+        rooms,
+        lane_of: lane_of::<R>,
     };
     (sender, queue)
 }
@@ -104,13 +140,13 @@ impl<S> Sender<S> {
     /// [`StoreError::Stopped`].
     pub async fn send(&self, request: S) -> Result<(), StoreError> {
         let stopped = |_| StoreError::Stopped;
-        let heavy = match (self.is_heavy)(&request) {
-            true => Some(self.heavy_room.acquire().await.map_err(stopped)?),
-            false => None,
+        let of_lane = match self.rooms.of((self.lane_of)(&request)) {
+            Some(room) => Some(room.acquire().await.map_err(stopped)?),
+            None => None,
         };
-        self.room.acquire().await.map_err(stopped)?.forget();
-        if let Some(heavy) = heavy {
-            heavy.forget();
+        self.rooms.all.acquire().await.map_err(stopped)?.forget();
+        if let Some(permit) = of_lane {
+            permit.forget();
         }
         self.requests.send(request).map_err(|_| StoreError::Stopped)
     }
@@ -120,26 +156,26 @@ impl<S> Sender<S> {
     /// # Errors
     /// The request, if there is no room, or if no more requests are accepted.
     pub fn try_send(&self, request: S) -> Result<(), S> {
-        let heavy = match (self.is_heavy)(&request) {
-            true => match self.heavy_room.try_acquire() {
-                Ok(heavy) => Some(heavy),
+        let of_lane = match self.rooms.of((self.lane_of)(&request)) {
+            Some(room) => match room.try_acquire() {
+                Ok(permit) => Some(permit),
                 Err(_) => return Err(request),
             },
-            false => None,
+            None => None,
         };
-        let Ok(room) = self.room.try_acquire() else {
+        let Ok(of_all) = self.rooms.all.try_acquire() else {
             return Err(request);
         };
-        room.forget();
-        if let Some(heavy) = heavy {
-            heavy.forget();
+        of_all.forget();
+        if let Some(permit) = of_lane {
+            permit.forget();
         }
         self.requests.send(request).map_err(|refused| refused.0)
     }
 
     /// The number of requests that wait or run.
     pub fn count(&self) -> usize {
-        QUEUED_MAX - self.room.available_permits()
+        QUEUED_MAX - self.rooms.all.available_permits()
     }
 
     /// Whether no more requests are accepted.
@@ -151,8 +187,7 @@ impl<S> Sender<S> {
 impl<R: GroupRunner> Queue<R> {
     /// Rejects further requests. Queued requests stay.
     pub fn close(&mut self) {
-        self.heavy_room.close();
-        self.room.close();
+        self.rooms.close();
         self.requests.close();
     }
 
@@ -166,7 +201,8 @@ impl<R: GroupRunner> Queue<R> {
             self.close();
         }
         self.receive();
-        if self.small.is_empty() && self.large.is_empty() && self.alone.is_empty() {
+        let mut lanes = self.turn.in_turn();
+        if lanes.all(|lane| self.lane(lane).is_empty()) {
             let next = tokio::select! {
                 biased;
                 request = self.requests.recv() => request,
@@ -186,82 +222,92 @@ impl<R: GroupRunner> Queue<R> {
     }
 
     fn add(&mut self, request: R::Request) {
-        let lane = lane_of::<R>(&request);
-        self.heavy += usize::from(lane != Lane::Small);
-        self.lane(lane).push_back(request);
+        self.lane(lane_of::<R>(&request)).push_back(request);
     }
 
     fn lane(&mut self, lane: Lane) -> &mut VecDeque<R::Request> {
         match lane {
             Lane::Small => &mut self.small,
             Lane::Large => &mut self.large,
+            Lane::Returned => &mut self.returned,
             Lane::Alone => &mut self.alone,
         }
     }
 
-    /// The requests of the next group. Makes room for further large ones.
+    /// The requests of the next group. Makes room for further ones of their lanes.
     fn gather(&mut self) -> Vec<R::Request> {
+        let (large, alone) = (self.large.len(), self.alone.len());
+        self.drop_abandoned();
         let requests = self.take_group();
-        // Requests that were put back can be without a permit. They get those of the requests that were taken.
-        let queued = self.large.len() + self.alone.len();
-        let released = self.heavy.saturating_sub(queued);
-        self.heavy -= released;
-        self.heavy_room.add_permits(released);
+        self.rooms.large.add_permits(large - self.large.len());
+        self.rooms.alone.add_permits(alone - self.alone.len());
         requests
     }
 
     /// Takes the oldest request of the lane whose turn it is, then further requests that fit: from the same lane first,
-    /// then, between small and large, from the other. A request of the third lane runs alone.
+    /// then, between small and large, from the other. While requests that were put back wait, others like them may
+    /// arrive, so each lane has groups of its own: a group that is too large then delays only requests of its lane.
     fn take_group(&mut self) -> Vec<R::Request> {
-        self.drop_abandoned();
-        let lanes = [self.turn, self.turn.next(), self.turn.next().next()];
+        let mut lanes = self.turn.in_turn();
         let first = |lane: Lane| Some((lane, self.lane(lane).pop_front()?));
-        let Some((lane, first)) = lanes.into_iter().find_map(first) else {
+        let Some((lane, first)) = lanes.find_map(first) else {
             return Vec::new();
         };
         self.turn = lane.next();
         let mut weight = R::weight(&first);
         let mut requests = vec![first];
-        match lane {
-            Lane::Small => {
-                add_fitting::<R>(&mut self.small, &mut requests, &mut weight);
-                add_fitting::<R>(&mut self.large, &mut requests, &mut weight);
-            }
-            Lane::Large => {
-                add_fitting::<R>(&mut self.large, &mut requests, &mut weight);
-                add_fitting::<R>(&mut self.small, &mut requests, &mut weight);
-            }
-            Lane::Alone => {}
+        if lane != Lane::Alone {
+            add_fitting::<R>(self.lane(lane), &mut requests, &mut weight);
+        }
+        let other = match lane {
+            Lane::Small => Some(Lane::Large),
+            Lane::Large => Some(Lane::Small),
+            Lane::Returned | Lane::Alone => None,
+        };
+        if let Some(other) = other.filter(|_| self.returned.is_empty()) {
+            add_fitting::<R>(self.lane(other), &mut requests, &mut weight);
         }
         requests
     }
 
-    /// Drops the large requests whose callers are gone. They have not run, and would delay the others.
+    /// Drops the large and returned requests whose callers are gone. They have not run, and would delay the others.
     fn drop_abandoned(&mut self) {
-        let before = self.large.len();
-        if before > 0 {
-            self.large.retain(|request| !R::is_abandoned(request));
-            self.release(before - self.large.len());
+        for lane in [Lane::Large, Lane::Returned] {
+            let lane = self.lane(lane);
+            let before = lane.len();
+            lane.retain(|request| !R::is_abandoned(request));
+            let dropped = before - lane.len();
+            self.release(dropped);
         }
     }
 
-    /// Adds requests that were too large together to the end of the large ones. At the front, a steady load of such
-    /// requests would keep older ones from running.
-    pub fn put_back(&mut self, requests: Vec<R::Request>) {
-        self.heavy += self.heavy_room.forget_permits(requests.len());
-        self.large.extend(requests);
+    /// Adds requests that were too large together, behind those that were put back before. If there are too many,
+    /// returns the heaviest, and of equal ones the latest.
+    #[must_use]
+    pub fn put_back(&mut self, requests: Vec<R::Request>) -> Vec<R::Request> {
+        self.returned.extend(requests);
+        let surplus = self.returned.len().saturating_sub(RETURNED_MAX);
+        if surplus == 0 {
+            return Vec::new();
+        }
+        let mut all: Vec<_> = self.returned.drain(..).enumerate().collect();
+        all.sort_by_key(|(place, request)| (R::weight(request), *place));
+        let refused = all.split_off(RETURNED_MAX);
+        all.sort_by_key(|(place, _)| *place);
+        self.returned
+            .extend(all.into_iter().map(|(_, request)| request));
+        refused.into_iter().map(|(_, request)| request).collect()
     }
 
     /// Makes room for further requests after `count` have ended.
     pub fn release(&self, count: usize) {
-        self.room.add_permits(count);
+        self.rooms.all.add_permits(count);
     }
 }
 
 impl<R: GroupRunner> Drop for Queue<R> {
     fn drop(&mut self) {
-        self.heavy_room.close();
-        self.room.close();
+        self.rooms.close();
     }
 }
 
@@ -305,10 +351,12 @@ fn add_fitting<R: GroupRunner>(
     }
 }
 
-/// The small requests that fit one group together, and the others.
+/// The small requests that fit one group together, and the others. The lightest are first: they are probably not those
+/// that are too large together.
 pub fn separate_fitting<R: GroupRunner>(
-    requests: Vec<R::Request>,
+    mut requests: Vec<R::Request>,
 ) -> (Vec<R::Request>, VecDeque<R::Request>) {
+    requests.sort_by_key(R::weight);
     let (mut fitting, mut others) = (Vec::new(), VecDeque::from(requests));
     add_fitting::<R>(&mut others, &mut fitting, &mut 0);
     (fitting, others)

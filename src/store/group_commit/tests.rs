@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 use tokio::sync::Semaphore;
 use tokio::task::unconstrained;
 
-use super::queue::{HEAVY_QUEUED_MAX, QUEUED_MAX};
+use super::queue::{ALONE_QUEUED_MAX, LARGE_QUEUED_MAX, QUEUED_MAX, RETURNED_MAX};
 use super::*;
 use crate::store::{Settings, Store};
 
@@ -27,6 +27,8 @@ struct CountingRunner {
     locking_runs: u32,
     /// How many requests that weigh more than 1 fit one transaction.
     large_max: Option<usize>,
+    /// How many requests were refused because there was no room for them to run again.
+    refused: Arc<AtomicU32>,
     /// The groups that were answered, all with success.
     answered: Arc<Mutex<Vec<Vec<usize>>>>,
     /// If set, each run takes one permit.
@@ -83,8 +85,13 @@ impl GroupRunner for CountingRunner {
     }
 
     fn respond(&mut self, requests: Vec<usize>, outcome: Result<(), StoreError>) {
-        if outcome.is_ok() {
-            self.answered.lock().expect("no panic").push(requests);
+        match outcome {
+            Ok(()) => self.answered.lock().expect("no panic").push(requests),
+            Err(StoreError::Busy) => {
+                let count = u32::try_from(requests.len()).expect("few requests");
+                self.refused.fetch_add(count, Ordering::SeqCst);
+            }
+            Err(_) => {}
         }
     }
 
@@ -177,17 +184,15 @@ async fn lanes_begin_groups_in_turn_and_small_requests_pass_any_number_of_large_
 async fn large_requests_without_a_caller_are_skipped_and_make_room() {
     let (sender, mut queue) = queue::<CountingRunner>();
     let stop = CancellationToken::new();
-    for _ in 0..HEAVY_QUEUED_MAX - 1 {
+    for _ in 0..LARGE_QUEUED_MAX - 1 {
         sender.send(ABANDONED).await.expect("the queue is open");
     }
     sender.send(1_000).await.expect("the queue is open");
-    for heavy in [1_000, ALONE] {
-        let sent = unconstrained(sender.send(heavy)).now_or_never();
-        assert!(sent.is_none(), "there is no room for large requests");
-    }
+    let sent = unconstrained(sender.send(1_000)).now_or_never();
+    assert!(sent.is_none(), "there is no room for large requests");
     assert_eq!(queue.next_group(&stop).await, Some(vec![1_000]));
     for n in 1..QUEUED_MAX {
-        let weight = if n <= HEAVY_QUEUED_MAX { 2_000 } else { 1 };
+        let weight = if n <= LARGE_QUEUED_MAX { 2_000 } else { 1 };
         let sent = unconstrained(sender.send(weight)).now_or_never();
         assert!(matches!(sent, Some(Ok(()))), "{n} requests are queued");
     }
@@ -198,55 +203,106 @@ async fn large_requests_without_a_caller_are_skipped_and_make_room() {
 }
 
 #[tokio::test]
-async fn requests_that_are_put_back_run_after_those_that_wait_and_still_count() {
+async fn requests_that_are_put_back_run_in_turn_with_large_ones_and_share_a_group_with_no_others() {
     let (sender, mut queue) = queue::<CountingRunner>();
     let stop = CancellationToken::new();
     for _ in 0..3 {
         sender.send(2_000).await.expect("the queue is open");
     }
     assert_eq!(queue.next_group(&stop).await, Some(vec![2_000]));
-    queue.put_back(vec![3_000, 4_000]);
+    assert!(queue.put_back(vec![1_100, 1_200, 900]).is_empty());
     assert_eq!(sender.count(), 3);
-    for expected in [2_000, 2_000, 3_000, 4_000] {
-        assert_eq!(queue.next_group(&stop).await, Some(vec![expected]));
-    }
-}
-
-#[tokio::test]
-async fn requests_that_are_put_back_count_as_large() {
-    let (sender, mut queue) = queue::<CountingRunner>();
-    let stop = CancellationToken::new();
     sender.send(1).await.expect("the queue is open");
-    assert_eq!(queue.next_group(&stop).await, Some(vec![1]));
-    queue.put_back(vec![2_000; 24]);
-    for _ in 24..HEAVY_QUEUED_MAX {
-        sender.send(2_000).await.expect("the queue is open");
+    let expected = [
+        vec![1_100, 900],
+        vec![1],
+        vec![2_000],
+        vec![1_200],
+        vec![2_000],
+    ];
+    for expected in expected {
+        assert_eq!(queue.next_group(&stop).await, Some(expected));
     }
-    assert!(unconstrained(sender.send(2_000)).now_or_never().is_none());
-    queue.next_group(&stop).await.expect("a group");
-    assert!(unconstrained(sender.send(2_000)).now_or_never().is_some());
 }
 
+/// A light request does not wait for those that are too large together.
+#[test]
+fn of_requests_that_are_too_large_together_the_lightest_run_first() {
+    let requests = vec![512, 300, 4, 512, 2, 512, 512];
+    let (fitting, others) = separate_fitting::<CountingRunner>(requests);
+    assert_eq!(fitting, [2, 4, 300, 512, 512, 512]);
+    assert_eq!(others, [512]);
+}
+
+/// Many requests that are too large together: more than wait for another attempt.
 #[tokio::test]
-async fn at_most_1024_large_requests_are_queued_even_if_others_are_put_back() {
+async fn requests_for_which_there_is_no_room_to_run_again_are_refused() {
+    let gate = Arc::new(Semaphore::new(0));
+    let runner = CountingRunner {
+        gate: Some(Arc::clone(&gate)),
+        large_max: Some(8),
+        ..CountingRunner::default()
+    };
+    let (answered, runs) = (Arc::clone(&runner.answered), Arc::clone(&runner.runs));
+    let refused = Arc::clone(&runner.refused);
+    let writer = Writer::start(store().await.connection, runner, false);
+    writer.submit(1).await.expect("the writer runs");
+    while runs.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..2_000 {
+        writer.submit(2).await.expect("the writer runs");
+    }
+    gate.add_permits(Semaphore::MAX_PERMITS);
+    writer.close().await;
+    let answered = answered.lock().expect("no panic").concat();
+    let refused = refused.load(Ordering::SeqCst) as usize;
+    assert_eq!(answered.len() + refused, 2_001);
+    // Of each of the first groups of 512, eight run at once, and others while the next groups are put back.
+    assert!((800..1_000).contains(&refused), "{refused}");
+}
+
+/// However many are put back, the others have room.
+#[tokio::test]
+async fn at_most_1024_requests_are_put_back() {
     let (sender, mut queue) = queue::<CountingRunner>();
     let stop = CancellationToken::new();
     for _ in 0..3 {
         sender.send(1).await.expect("the queue is open");
     }
     assert_eq!(queue.next_group(&stop).await, Some(vec![1; 3]));
-    for _ in 0..HEAVY_QUEUED_MAX {
-        sender.send(2_000).await.expect("the queue is open");
+    assert!(queue.put_back(vec![2_000; RETURNED_MAX - 2]).is_empty());
+    assert!(queue.put_back(vec![3_000]).is_empty());
+    // The heaviest are refused.
+    assert_eq!(queue.put_back(vec![1_000, 4_000, 2_500]), [3_000, 4_000]);
+    assert!(queue.put_back(Vec::new()).is_empty());
+    for _ in 0..LARGE_QUEUED_MAX {
+        let sent = unconstrained(sender.send(2_000)).now_or_never();
+        assert!(matches!(sent, Some(Ok(()))));
     }
-    // For these there are no permits.
-    queue.put_back(vec![2_000; 3]);
-    for _ in 0..3 {
-        queue.next_group(&stop).await.expect("a group");
-        assert!(unconstrained(sender.send(2_000)).now_or_never().is_none());
-    }
-    queue.next_group(&stop).await.expect("a group");
+    assert!(unconstrained(sender.send(2_000)).now_or_never().is_none());
+    assert_eq!(queue.next_group(&stop).await, Some(vec![2_000]));
     assert!(unconstrained(sender.send(2_000)).now_or_never().is_some());
     assert!(unconstrained(sender.send(2_000)).now_or_never().is_none());
+}
+
+#[tokio::test]
+async fn requests_with_transactions_of_their_own_have_room_beside_large_ones() {
+    let (sender, mut queue) = queue::<CountingRunner>();
+    let stop = CancellationToken::new();
+    for _ in 0..LARGE_QUEUED_MAX {
+        sender.send(2_000).await.expect("the queue is open");
+    }
+    let alone = || unconstrained(sender.send(ALONE)).now_or_never();
+    for n in 0..ALONE_QUEUED_MAX {
+        assert!(matches!(alone(), Some(Ok(()))), "{n}");
+    }
+    assert!(alone().is_none());
+    assert_eq!(queue.next_group(&stop).await, Some(vec![2_000]));
+    assert!(alone().is_none());
+    assert_eq!(queue.next_group(&stop).await, Some(vec![ALONE]));
+    assert!(alone().is_some());
+    assert!(alone().is_none());
 }
 
 #[tokio::test]
@@ -362,15 +418,14 @@ async fn of_small_requests_that_are_too_large_together_one_group_runs_before_oth
     writer.close().await;
     let answered = answered.lock().expect("no panic").clone();
     let group_of = |count| vec![256; count];
-    let with_small = [vec![1], group_of(7)].concat();
     let expected = [
         vec![1],
         group_of(8),
         group_of(8),
-        with_small,
+        vec![1],
         group_of(8),
         group_of(8),
-        group_of(1),
+        group_of(8),
     ];
     assert_eq!(answered, expected);
 }

@@ -141,7 +141,7 @@ impl Authenticator {
     ///
     /// # Errors
     /// [`Error::Busy`], if the address has too many lookups; [`Error::Store`].
-    async fn look_up(
+    pub async fn look_up(
         &self,
         engine: &Engine,
         secret: &str,

@@ -15,6 +15,7 @@ use crate::ui::http::Dashboard;
 use crate::ui::http::audit::actor;
 use crate::ui::http::authentication::{RequestInfo, session};
 use crate::ui::http::forms::{self, PageForm};
+use crate::ui::http::page_slots::busy;
 use crate::ui::pages::login::model::SignInError;
 use crate::ui::urls::LOGIN;
 use crate::ui::urls::encoding::{encode, is_dashboard_page};
@@ -137,17 +138,9 @@ async fn start_session(
 /// `POST /ui/logout`
 pub async fn sign_out(State(dashboard): State<Dashboard>, info: RequestInfo) -> Response {
     if let Some(secret) = session(&info.headers) {
-        let engine = &dashboard.engine;
-        let known = engine.session(Hash::of(secret), None, ()).await;
-        let mut ended = engine.end_session(Hash::of(secret)).await;
-        if let (Ok(()), Some(principal)) = (&ended, &info.principal) {
-            let actor = Actor {
-                id: sign_out_entry(secret),
-                ..actor(&info, &principal.identity, SIGN_OUT.name)
-            };
-            if let Ok(Some(_)) = known {
-                ended = engine.record_session(&actor, false, "Signed out.").await;
-            }
+        let ended = end_session(&dashboard, &info, secret).await;
+        if let Err(Error::Busy) = ended {
+            return busy();
         }
         if let Err(error) = ended {
             tracing::error!(%error, "failed to end a session");
@@ -157,6 +150,24 @@ pub async fn sign_out(State(dashboard): State<Dashboard>, info: RequestInfo) -> 
     }
     let cookie = cookies::no_session();
     ([(header::SET_COOKIE, cookie)], Redirect::to(LOGIN)).into_response()
+}
+
+/// Ends the session, if it exists: clients can invent secrets, and one that is not found costs no write.
+async fn end_session(dashboard: &Dashboard, info: &RequestInfo, secret: &str) -> Result<(), Error> {
+    let (engine, authenticator) = (&dashboard.engine, &dashboard.authenticator);
+    let known = authenticator.look_up(engine, secret, info.from).await?;
+    if known.is_none() {
+        return Ok(());
+    }
+    engine.end_session(Hash::of(secret)).await?;
+    let Some(principal) = &info.principal else {
+        return Ok(());
+    };
+    let actor = Actor {
+        id: sign_out_entry(secret),
+        ..actor(info, &principal.identity, SIGN_OUT.name)
+    };
+    engine.record_session(&actor, false, "Signed out.").await
 }
 
 /// The ID of the audit entry for the end of a session. One per session, so that repeated requests add no entries.

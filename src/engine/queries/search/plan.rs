@@ -1,12 +1,16 @@
 //! Chooses what a search reads: the index that narrows it down most, or all jobs.
 
 use std::collections::{HashMap, HashSet};
+use std::iter;
+use std::sync::Arc;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::Result;
+use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{EffectiveState, QueueId, State};
+use crate::engine::queries::evaluate::Allowance;
 use crate::engine::queries::queues::COUNTS;
+use crate::engine::queries::search::matching::each;
 use crate::engine::queries::search::rows::{
     FAILED_WITH, GROUP_COUNT, OF_CLASS, TAG_COUNT, TAGGED, TRACKED, When, in_state,
 };
@@ -25,6 +29,9 @@ const PAGE_JOBS: usize = 1_000;
 /// An index with more entries is read only after the newest jobs, if matches are frequent enough: one in `DENSE` jobs.
 const FEW_ENTRIES: i64 = 10_000;
 const DENSE: i64 = 10;
+
+/// The work of matching the names of queues, in steps and bytes: about 50 ms.
+const NAMES_WORK_MAX: u64 = 20_000_000;
 
 /// How many of the newest jobs are then read.
 const NEWEST: usize = 2_000;
@@ -132,7 +139,14 @@ impl Engine {
         batch.extend((named.iter()).map(|(_, sql, name)| Statement::new(sql, [(*name).into()])));
         let mut answers = self.readers().read(batch).await?.into_iter();
         let counts = answers.next().unwrap_or_default().rows;
-        let counts = StateCounts::count(&counts, search, &states, queues)?;
+        let in_states = |(_, n, state): &CountedJobs| {
+            *n > 0 && state.is_some_and(|state| states.contains_key(&state))
+        };
+        let counts = counts.iter().map(counted_jobs);
+        let counts = counts.collect::<Result<Vec<_>, _>>()?;
+        let counted = counts.iter().filter(|row| in_states(row));
+        let matching = matching_queues(search, queues, counted.map(|(queue, ..)| *queue)).await?;
+        let counts = StateCounts::count(&counts, &matching, &states);
         // The cost of each index, in entries, and how many jobs it leads to.
         let mut indexes = vec![(counts.entries, counts.matching, Index::States)];
         if search.requires_tracked() {
@@ -177,35 +191,65 @@ struct StateCounts {
     parts: Vec<(State, When, Vec<(QueueId,)>)>,
 }
 
+/// A queue, how many jobs it has in a state, and the state.
+type CountedJobs = (QueueId, i64, Option<State>);
+
+fn counted_jobs(row: &Row) -> Result<CountedJobs, StoreError> {
+    Ok((row.int(0)?, row.int(1)?, State::from_code(row.int(2)?)))
+}
+
+/// Those of these queues whose jobs may match: all that cannot be ruled out in a short time.
+async fn matching_queues(
+    search: &Search,
+    queues: &QueuesById,
+    ids: impl Iterator<Item = QueueId>,
+) -> Result<HashSet<QueueId>> {
+    let mut ids: Vec<QueueId> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let known = |id: QueueId| Some((id, Arc::clone(queues.get(&id)?)));
+    let known: Arc<Vec<_>> = Arc::new(ids.into_iter().filter_map(known).collect());
+    let (search, names) = (search.clone(), Arc::clone(&known));
+    let mut allowance = Allowance::new(NAMES_WORK_MAX);
+    let matched = allowance.run(move |work| {
+        each(&names, |(_, queue)| {
+            let key = &queue.key;
+            search.may_match_queue(key.protocol.as_str(), &key.namespace, &key.name, work)
+        })
+    });
+    let matched = match matched.await {
+        Ok(matched) => matched.value,
+        Err(Error::Busy) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let matched = matched.into_iter().chain(iter::repeat(true));
+    let matching = known.iter().zip(matched).filter(|(_, matches)| *matches);
+    Ok(matching.map(|((id, _), _)| *id).collect())
+}
+
 impl StateCounts {
     fn count(
-        counts: &[Row],
-        search: &Search,
+        counts: &[CountedJobs],
+        matching_queues: &HashSet<QueueId>,
         states: &HashMap<State, When>,
-        queues: &QueuesById,
-    ) -> Result<StateCounts, StoreError> {
+    ) -> StateCounts {
         let (mut all, mut matching, mut complete) = (0, 0, 0);
         let mut of_states: HashMap<State, Vec<(QueueId,)>> = HashMap::new();
         let mut matching_complete = 0;
-        for row in counts {
-            let (queue, n, state) = (row.int(0)?, row.int(1)?, State::from_code(row.int(2)?));
+        for (queue, n, state) in counts {
             all += n;
-            if state == Some(State::Complete) {
+            if *state == Some(State::Complete) {
                 complete += n;
             }
-            let state = state.filter(|state| n > 0 && states.contains_key(state));
-            let may_match = queues.get(&queue).is_some_and(|queue| {
-                let key = &queue.key;
-                search.may_match_queue(key.protocol.as_str(), &key.namespace, &key.name)
-            });
-            if let Some(state) = state.filter(|_| may_match) {
+            let state = state.filter(|state| *n > 0 && states.contains_key(state));
+            if let Some(state) = state.filter(|_| matching_queues.contains(queue)) {
                 // Maintenance leaves few scheduled jobs that are due.
                 let is_few = (state, states.get(&state)) == (State::Scheduled, Some(&When::Past));
-                matching += if is_few { 0 } else { n };
+                matching += if is_few { 0 } else { *n };
                 if state == State::Complete {
                     matching_complete += n;
                 }
-                of_states.entry(state).or_default().push((queue,));
+                of_states.entry(state).or_default().push((*queue,));
             }
         }
         // No index has complete jobs by queue, so the entries of all of them are read.
@@ -215,12 +259,12 @@ impl StateCounts {
             0
         };
         let part = |(state, queues)| Some((state, *states.get(&state)?, queues));
-        Ok(StateCounts {
+        StateCounts {
             all,
             matching,
             entries: matching + other,
             parts: of_states.into_iter().filter_map(part).collect(),
-        })
+        }
     }
 
     fn into_plan(
@@ -305,4 +349,32 @@ fn states(search: &Search) -> HashMap<State, When> {
         states.retain(|state, _| *state == State::Running);
     }
     states
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{NewPause, QueueKey, engine_without_tasks};
+
+    #[tokio::test]
+    async fn queues_that_cannot_be_ruled_out_in_time_may_match() {
+        let engine = engine_without_tasks().await;
+        let long = "q".repeat(900);
+        let names = (0..1_000).map(|n| QueueKey::qless(format!("{long}{n}")));
+        let names: Vec<_> = names.collect();
+        let paused = engine.pause_queues(&names, Some(NewPause::default()));
+        paused.await.unwrap();
+        let queues = engine.visible_queues();
+        let matching = async |terms: usize| {
+            let search = "-queue:*z ".repeat(terms) + "queue:*7";
+            let search = Search::parse(&search).unwrap();
+            let found = matching_queues(&search, &queues, queues.keys().copied()).await;
+            found.unwrap().len()
+        };
+        assert_eq!(matching(1).await, 100);
+        // 28 million steps.
+        let many = matching(30).await;
+        assert!((101..1_000).contains(&many), "{many}");
+        engine.close().await;
+    }
 }

@@ -73,7 +73,10 @@ pub async fn run_claims(
 fn wanted(work: &UnitOfWork, requests: &[WriteRequest]) -> Vec<WantedJobs> {
     let mut wanted: Vec<WantedJobs> = Vec::new();
     let mut places = HashMap::<QueueId, usize, RandomState>::default();
-    let all = requests.iter().flat_map(|request| &request.needs.claim);
+    let waiting = requests
+        .iter()
+        .filter(|request| !request.needs.claim.is_empty() && !request.task.is_abandoned());
+    let all = waiting.flat_map(|request| &request.needs.claim);
     for NextJobs {
         queue,
         count,

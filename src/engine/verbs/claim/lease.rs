@@ -8,7 +8,7 @@ use crate::engine::model::job::{
 };
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::Kind;
-use crate::engine::verbs::claim::{CLAIM_BYTES_MAX, Claim, Order};
+use crate::engine::verbs::claim::{Claim, Order};
 use crate::engine::verbs::leases;
 use crate::engine::verbs::leases::announce_lost_lock;
 use crate::engine::verbs::qless::fail::fail_exhausted;
@@ -31,11 +31,12 @@ pub struct Round {
     pub left: Vec<QueueKey>,
 }
 
-/// Leases up to `count` jobs to the worker. Round robin starts with the first queue.
+/// Leases up to `count` jobs to the worker; after those with `room` bytes, no more. Round robin starts with the first
+/// queue.
 ///
 /// # Errors
 /// [`Error::Revoked`].
-pub fn claim(work: &mut UnitOfWork, claim: &Claim) -> Result<Claimed> {
+pub fn claim(work: &mut UnitOfWork, claim: &Claim, room: usize) -> Result<Claimed> {
     if claim
         .grant
         .as_ref()
@@ -44,8 +45,8 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim) -> Result<Claimed> {
         return Err(Error::Revoked);
     }
     let mut claimed = match claim.order {
-        Order::Ordered => claim_in_order(work, claim),
-        Order::RoundRobin => claim_in_turn(work, claim),
+        Order::Ordered => claim_in_order(work, claim, room),
+        Order::RoundRobin => claim_in_turn(work, claim, room),
     };
     claimed.has_more |= claim.queues.iter().any(|key| {
         let queue = work.queue(key);
@@ -54,8 +55,8 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim) -> Result<Claimed> {
     Ok(claimed)
 }
 
-fn claim_in_order(work: &mut UnitOfWork, claim: &Claim) -> Claimed {
-    let (mut jobs, mut room) = (Vec::<Job>::new(), CLAIM_BYTES_MAX);
+fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, mut room: usize) -> Claimed {
+    let mut jobs = Vec::<Job>::new();
     for queue in &claim.queues {
         let rest = claim.count - jobs.len();
         jobs.extend(claim_from_queue(work, claim, queue, rest, &mut room));
@@ -69,9 +70,9 @@ fn claim_in_order(work: &mut UnitOfWork, claim: &Claim) -> Claimed {
 
 /// Leases one job of each queue in turn. Ends at a queue that has more jobs than the transaction loaded for this claim,
 /// because they come before the next jobs of the queues after it.
-fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim) -> Claimed {
+fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim, mut room: usize) -> Claimed {
     let (count, per_queue) = (claim.queues.len(), claim.count_per_queue());
-    let (mut jobs, mut room) = (Vec::<Job>::new(), CLAIM_BYTES_MAX);
+    let mut jobs = Vec::<Job>::new();
     let (mut next, mut empty, mut last, mut has_more) = (0, 0, None, false);
     let mut visits = vec![0; count];
     while jobs.len() < claim.count && empty < count {

@@ -17,7 +17,7 @@ impl Engine {
     /// Dropping the future ends the wait. A claim that runs at that moment still leases its jobs.
     ///
     /// # Errors
-    /// [`Error::Busy`] if there are no jobs, and other polls wait for too many queues.
+    /// [`Error::Busy`] if there are no jobs, and too many other polls wait, or for too many queues.
     pub async fn claim_or_wait(
         &self,
         claim: Claim,
@@ -39,8 +39,11 @@ impl Engine {
     ) -> Result<Vec<Job>> {
         let until = Instant::now() + wait;
         let expiry = claim.grant.as_ref().and_then(|grant| grant.expires_at);
+        // With too many polls, no connections would be left for other requests.
+        let has_room = self.0.metrics.polls.get() < self.0.polls_max;
         let _waiting = self.0.metrics.polls.guard();
-        let Some(subscription) = self.subscriptions().subscribe(&claim.queues) else {
+        let subscription = has_room.then(|| self.subscriptions().subscribe(&claim.queues));
+        let Some(subscription) = subscription.flatten() else {
             let jobs = self.claim(claim, now).await?;
             return if jobs.is_empty() {
                 Err(Error::Busy)

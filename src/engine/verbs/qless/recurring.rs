@@ -158,6 +158,10 @@ impl Engine {
     }
 }
 
+/// The largest offset of a recurring job with a cron expression, forward or back: 100 years. A search for a run steps
+/// through the months in between.
+const CRON_OFFSET_MAX_S: f64 = 3_155_760_000.0;
+
 /// IDs of children that [`Engine::run_recurring`] loads in addition to the first one, because some may be in use.
 const RUN_NOW_IDS: i64 = 20;
 
@@ -186,12 +190,18 @@ pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<S
         Some(old) => (old.seq, old.children_count, old.is_paused()),
         None => (work.next_seq(), 0, false),
     };
-    let start = work.now.plus_seconds(recur.offset_s);
+    let first_at = match &recur.cron {
+        Some(cron) => {
+            let offset_s = recur.offset_s.clamp(-CRON_OFFSET_MAX_S, CRON_OFFSET_MAX_S);
+            cron.next(work.now.plus_seconds(offset_s))
+        }
+        None => work.now.plus_seconds(recur.offset_s),
+    };
     let mut recurring = Recurring {
         seq,
         id: id.clone(),
         queue,
-        next_at: recur.cron.as_ref().map_or(start, |cron| cron.next(start)),
+        next_at: first_at,
         interval: interval(recur.interval_s),
         cron: recur.cron.clone(),
         held_next: None,

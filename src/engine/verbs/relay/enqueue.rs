@@ -58,17 +58,13 @@ impl Engine {
                 put(work, job, mode);
                 Ok(())
             };
-            let need = move |needs: &mut Needs, job: &Enqueue| {
-                need(needs, job);
-                needs.only_existence = mode == Mode::Ignore;
-            };
+            let need = move |needs: &mut Needs, job: &Enqueue| need(needs, job, mode);
             let done = self.apply_in_batches(jobs, None, need, put).await?;
             return done.into_iter().collect();
         }
         check_atomic(&jobs)?;
         let mut needs = Needs::default();
-        jobs.iter().for_each(|job| need(&mut needs, job));
-        needs.only_existence = true;
+        jobs.iter().for_each(|job| need(&mut needs, job, mode));
         self.write(needs, None, jobs.len(), move |work| enqueue(work, &jobs))
             .await
     }
@@ -102,8 +98,13 @@ pub fn check_atomic(jobs: &[Enqueue]) -> Result<()> {
     Ok(())
 }
 
-pub fn need(needs: &mut Needs, job: &Enqueue) {
-    needs.in_queues.push((job.queue.clone(), job.id.clone()));
+/// Adds what the job to enqueue needs: only a job that it replaces is changed.
+pub fn need(needs: &mut Needs, job: &Enqueue, mode: Mode) {
+    let key = (job.queue.clone(), job.id.clone());
+    match mode {
+        Mode::Replace => needs.in_queues.push(key),
+        Mode::Unique | Mode::Ignore => needs.checked.push(key),
+    }
     needs.bytes += job.payload.len() + job.state.as_ref().map_or(0, String::len);
     needs.adds_jobs = true;
 }

@@ -1,0 +1,393 @@
+//! The jobs that the claims of a transaction may lease, in the order in which they are claimed.
+//!
+//! Of each queue, as many jobs of each kind are read as the claims want, because only a job itself shows whether it can
+//! be leased. A row without its long parts can still have 100 KiB or more, so if the claims want many jobs, the database
+//! adds up the sizes and returns only the first rows.
+
+use std::collections::{HashSet, VecDeque};
+
+use crate::engine::model::job::{JobKey, Protocol, QueueId, QueueKey, State};
+use crate::engine::model::job_rows::{job_bytes, job_columns};
+use crate::engine::model::recurring::{self, Due};
+use crate::engine::unit_of_work::{UnitOfWork, WantedJobs};
+use crate::store::{Statement, StatementResult, StoreError};
+
+/// Jobs that the claims of a transaction want, up to which the sizes of the candidates are not added up.
+const FEW_WANTED: usize = 128;
+
+/// Bytes of candidates that a transaction reads for more than [`FEW_WANTED`], not counting the last one of each queue.
+const CANDIDATES_BYTES_MAX: usize = 32 << 20;
+
+/// The number of bytes of JSON in the database for a byte of the loaded tags: at most this.
+const JSON_BYTES: usize = 8;
+
+/// Jobs that a claim may lease, in claim order.
+#[derive(Default)]
+pub struct Candidates {
+    pub(super) expired: VecDeque<JobKey>,
+    pub(super) waiting: VecDeque<JobKey>,
+    /// How many more jobs may run, if the queue has a limit.
+    pub(super) free_capacity: Option<usize>,
+    /// There are more candidates than the transaction has memory for.
+    pub(super) has_more: bool,
+    /// As many were loaded as requested, so there may be more.
+    is_cut: bool,
+}
+
+impl UnitOfWork {
+    /// The statements that read, for each queue, the next jobs, the number of running jobs if that is limited, and the
+    /// due recurring jobs if there are any.
+    pub fn candidate_statements(
+        &self,
+        wanted: &[WantedJobs],
+        recurring: &HashSet<QueueId>,
+    ) -> Vec<Statement> {
+        let mut batch = Vec::with_capacity(wanted.len());
+        let bytes_max = bytes_max(wanted);
+        for WantedJobs {
+            queue,
+            count,
+            limit,
+        } in wanted
+        {
+            let arguments = [(*queue).into(), self.now.0.into(), (*count as i64).into()];
+            batch.push(match bytes_max {
+                None => Statement::new(LOAD_NEXT_JOBS, arguments),
+                Some(max) => Statement::new(LOAD_FIRST_OF_NEXT_JOBS, arguments).with(max as i64),
+            });
+            if limit.is_some() {
+                batch.push(Statement::new(
+                    RUNNING,
+                    [(*queue).into(), self.now.0.into()],
+                ));
+            }
+            if recurring.contains(queue) || self.recurring_in.contains(queue) {
+                batch.push(recurring::due(*queue, self.now, *count));
+            }
+        }
+        batch
+    }
+
+    /// The statement that locks the queues with a concurrency limit, so that claims of other servers wait; `None` if no
+    /// queue has one.
+    pub fn lock_limited_queues(wanted: &[WantedJobs]) -> Option<Statement> {
+        let limited = wanted.iter().filter(|wanted| wanted.limit.is_some());
+        let mut rows: Vec<_> = limited.map(|wanted| (wanted.queue,)).collect();
+        rows.sort_unstable();
+        (!rows.is_empty()).then(|| Statement::of_rows(LOCK_QUEUES, &rows))
+    }
+
+    /// The limit on running jobs of the queue, if any.
+    pub fn limit(&self, queue: &QueueKey) -> Option<usize> {
+        match queue.protocol {
+            Protocol::Qless => self.config.concurrency_max(&queue.name),
+            Protocol::Lmstfy | Protocol::Relay | Protocol::Jobq => None,
+        }
+    }
+
+    /// Stores the result of [`UnitOfWork::candidate_statements`], in claim order. Returns the due recurring jobs.
+    pub fn take_candidates(
+        &mut self,
+        wanted: &[WantedJobs],
+        recurring: &HashSet<QueueId>,
+        mut answers: impl Iterator<Item = StatementResult>,
+    ) -> Result<Vec<Due>, StoreError> {
+        let mut due = Vec::new();
+        let bytes_max = bytes_max(wanted);
+        for WantedJobs { queue, limit, .. } in wanted {
+            let (mut expired, mut waiting, mut bytes) = (Vec::new(), Vec::new(), 0);
+            for row in answers.next().unwrap_or_default().rows {
+                let key = self.add_row(&row)?;
+                let Some(loaded) = self.jobs.get(&key) else {
+                    continue;
+                };
+                let job = &loaded.job;
+                bytes += job.loaded_bytes() + loaded.omitted.texts;
+                match &job.lease {
+                    Some(lease) => expired.push((lease.until, job.seq, key)),
+                    None => waiting.push(key),
+                }
+            }
+            expired.sort_by_key(|(until, seq, _)| (*until, *seq));
+            let expired = expired.into_iter().map(|(.., key)| key).collect();
+            let free_capacity = match limit {
+                Some(max) => {
+                    let answer = answers.next().unwrap_or_default();
+                    let running = answer.rows.first().map_or(Ok(0), |row| row.int(0))?;
+                    Some(max.saturating_sub(usize::try_from(running).unwrap_or(usize::MAX)))
+                }
+                None => None,
+            };
+            if recurring.contains(queue) || self.recurring_in.contains(queue) {
+                for row in answers.next().unwrap_or_default().rows {
+                    due.push(recurring::read_due(&row)?);
+                }
+            }
+            let waiting = self.in_order(waiting);
+            self.candidates.insert(
+                *queue,
+                Candidates {
+                    expired,
+                    waiting,
+                    free_capacity,
+                    // If there are none, another transaction finds nothing.
+                    has_more: bytes_max.is_some_and(|max| bytes >= max / JSON_BYTES),
+                    is_cut: false,
+                },
+            );
+        }
+        Ok(due)
+    }
+
+    /// Adds jobs to the waiting candidates of the queue.
+    pub fn add_waiting(&mut self, queue: QueueId, more: Vec<JobKey>) {
+        if more.is_empty() {
+            return;
+        }
+        if let Some(mut candidates) = self.candidates.remove(&queue) {
+            let waiting = candidates.waiting.drain(..).chain(more).collect();
+            candidates.waiting = self.in_order(waiting);
+            self.candidates.insert(queue, candidates);
+        }
+    }
+
+    /// How many more jobs of the queue may run; `usize::MAX` if it has no limit.
+    pub fn free_capacity(&self, queue: QueueId) -> usize {
+        let candidates = self.candidates.get(&queue);
+        candidates
+            .and_then(|candidates| candidates.free_capacity)
+            .unwrap_or(usize::MAX)
+    }
+
+    /// Whether more jobs of the queue could be claimed, which were too large for this transaction.
+    pub fn has_more(&self, queue: QueueId) -> bool {
+        let candidates = self.candidates.get(&queue);
+        candidates
+            .is_some_and(|candidates| candidates.has_more && candidates.free_capacity != Some(0))
+    }
+
+    /// Notes that more jobs of the queue could be claimed.
+    pub fn note_more(&mut self, queue: QueueId) {
+        if let Some(candidates) = self.candidates.get_mut(&queue) {
+            candidates.has_more = true;
+        }
+    }
+
+    /// Notes the queues of which as many candidates were loaded as requested.
+    pub fn note_cut(&mut self, wanted: &[WantedJobs]) {
+        for wanted in wanted {
+            if let Some(candidates) = self.candidates.get_mut(&wanted.queue) {
+                let loaded = candidates.expired.len() + candidates.waiting.len();
+                candidates.is_cut = loaded >= wanted.count || candidates.has_more;
+            }
+        }
+    }
+
+    /// Whether the queue may have more jobs to claim than were loaded.
+    pub fn is_cut(&self, queue: QueueId) -> bool {
+        let candidates = self.candidates.get(&queue);
+        candidates
+            .is_some_and(|candidates| candidates.is_cut && candidates.free_capacity != Some(0))
+    }
+
+    /// Whether more jobs of the queue can be claimed, loaded or not.
+    pub fn may_have_more(&self, queue: QueueId) -> bool {
+        let candidates = self.candidates.get(&queue);
+        let has_loaded = candidates.is_some_and(|candidates| {
+            let count = candidates.expired.len() + candidates.waiting.len();
+            count > 0 && candidates.free_capacity != Some(0)
+        });
+        has_loaded || self.is_cut(queue) || self.has_more(queue)
+    }
+
+    /// Counts one more running job of the queue.
+    pub fn use_capacity(&mut self, queue: QueueId) {
+        if let Some(room) = self
+            .candidates
+            .get_mut(&queue)
+            .and_then(|it| it.free_capacity.as_mut())
+        {
+            *room = room.saturating_sub(1);
+        }
+    }
+
+    /// The next job of the queue with an expired lease.
+    pub fn next_expired_lease(&mut self, queue: QueueId) -> Option<JobKey> {
+        self.candidates.get_mut(&queue)?.expired.pop_front()
+    }
+
+    /// The next waiting job of the queue.
+    pub fn next_waiting(&mut self, queue: QueueId) -> Option<JobKey> {
+        self.candidates.get_mut(&queue)?.waiting.pop_front()
+    }
+
+    /// Sorts waiting jobs in claim order.
+    fn in_order(&self, mut waiting: Vec<JobKey>) -> VecDeque<JobKey> {
+        let claim_order = |key: &JobKey| {
+            let job = self.job(key)?;
+            let priority = match job.state {
+                State::TimedOut => None,
+                _ => Some(rank(job.priority)),
+            };
+            Some((priority, job.ready_at, job.seq))
+        };
+        waiting.sort_by_cached_key(claim_order);
+        waiting.into()
+    }
+}
+
+/// How many bytes of candidates to read of each queue; `None` if the claims want few jobs.
+fn bytes_max(wanted: &[WantedJobs]) -> Option<usize> {
+    let count: usize = wanted.iter().map(|wanted| wanted.count).sum();
+    (count > FEW_WANTED).then(|| CANDIDATES_BYTES_MAX / wanted.len())
+}
+
+/// Maps a number to an integer with the same ordering.
+fn rank(number: f64) -> i64 {
+    // Adding 0 turns -0 into 0. The bits of negative numbers sort in reverse.
+    let bits = (number + 0.0).to_bits().cast_signed();
+    if bits < 0 { bits ^ i64::MAX } else { bits }
+}
+
+/// The number of jobs of a queue that run with an unexpired lease.
+const RUNNING: &str =
+    "SELECT count(*) FROM jobs WHERE queue = $1 AND state = {running} AND lease_until > $2";
+
+/// Changes nothing, but locks the rows until the end of the transaction.
+const LOCK_QUEUES: &str = "
+UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)";
+
+/// The first few each of: jobs with expired leases, jobs taken from their workers, waiting jobs, and due jobs that
+/// maintenance has not promoted yet. Excludes jobs whose time to live has ended. Of more than 10,000 due jobs,
+/// considers those due first. The two outer limits change nothing: with them, SQLite prepares to sort due jobs only if
+/// there are any, and opens the table of jobs once instead of once for each part.
+macro_rules! next_jobs {
+    ($columns:literal, expired: $expired:literal, timed_out: $timed_out:literal, available: $available:literal) => {
+        concat!(
+            "SELECT ", $columns, " FROM (SELECT ", $expired, " FROM jobs WHERE queue = $1 AND state = {running}
+                        AND lease_until <= $2 AND (expires_at IS NULL OR expires_at > $2)
+                    ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS expired
+            UNION ALL
+            SELECT ", $columns, " FROM (SELECT ", $timed_out, " FROM jobs WHERE queue = $1 AND state = {timed_out}
+                    ORDER BY since, seq LIMIT $3 + 0 {skip_locked}) AS timed_out
+            UNION ALL
+            SELECT ", $columns, " FROM (SELECT ", $available, " FROM jobs WHERE queue = $1 AND state = {waiting}
+                        AND (expires_at IS NULL OR expires_at > $2)
+                    ORDER BY priority, ready_at, seq LIMIT $3 + 0 {skip_locked}) AS waiting
+            UNION ALL
+            SELECT ", $columns, " FROM (
+                SELECT ", $columns, " FROM (SELECT ", $available, " FROM (
+                                     SELECT seq, priority, ready_at FROM jobs
+                                     WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2
+                                         AND (expires_at IS NULL OR expires_at > $2)
+                                     ORDER BY ready_at, seq LIMIT 10000) AS soonest
+                                 ORDER BY priority, ready_at, seq LIMIT $3 + 0) AS due
+                LIMIT CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2)
+                           THEN $3 ELSE 0 END) AS due_if_any
+            LIMIT $3 * 4"
+        )
+    };
+}
+
+const LOAD_NEXT_JOBS: &str = concat!(
+    "SELECT ",
+    job_columns!(short),
+    " FROM (",
+    next_jobs!("seq", expired: "seq", timed_out: "seq", available: "seq"),
+    ") AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq"
+);
+
+/// Of the same jobs, those before which fewer than `$4` bytes are claimed.
+const LOAD_FIRST_OF_NEXT_JOBS: &str = concat!(
+    "SELECT ",
+    job_columns!(short),
+    " FROM (SELECT n.seq, sum(n.bytes) OVER (ORDER BY n.kind, n.priority, n.due_at, n.seq ROWS UNBOUNDED PRECEDING)
+                - n.bytes AS before
+            FROM (SELECT c.seq, c.kind, c.priority, c.due_at, ",
+    job_bytes!(row),
+    " AS bytes FROM (",
+    next_jobs!(
+        "seq, kind, priority, due_at",
+        expired: "seq, 0 AS kind, 0.0 AS priority, lease_until AS due_at",
+        timed_out: "seq, 1 AS kind, 0.0 AS priority, since AS due_at",
+        available: "seq, 2 AS kind, priority, ready_at AS due_at"
+    ),
+    ") AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq) AS n) AS c
+    CROSS JOIN jobs AS j WHERE c.before < $4 AND j.seq = c.seq"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::verbs::claim::Claim;
+    use crate::engine::{Engine, Put, engine_without_tasks};
+
+    async fn put(engine: &Engine, id: &str, priority: f64, delay_s: f64) {
+        let job = Put {
+            id: Some(id.to_owned()),
+            body: "1".repeat(1_000),
+            priority: Some(priority),
+            delay: Some(delay_s),
+            ..Put::default()
+        };
+        let put = engine.put(QueueKey::qless("q"), vec![job], String::new(), None);
+        put.await.unwrap().remove(0).unwrap();
+    }
+
+    /// The jobs that a claim of ten reads if it may read this many bytes, in the order of their IDs.
+    async fn read(engine: &Engine, bytes: i64) -> Vec<String> {
+        let queue = engine.known_queues().get(&QueueKey::qless("q")).unwrap().id;
+        let soon = engine.now(None).plus_seconds(100.0);
+        let arguments = [queue.into(), soon.0.into(), 10.into(), bytes.into()];
+        let load = Statement::new(LOAD_FIRST_OF_NEXT_JOBS, arguments);
+        let answers = engine.readers().read(vec![load]).await.unwrap();
+        let rows = answers.iter().flat_map(|answer| &answer.rows);
+        let mut ids: Vec<_> = rows.map(|row| row.text(2).unwrap().clone()).collect();
+        ids.sort();
+        ids
+    }
+
+    /// Expired leases come first, then waiting and due jobs by priority.
+    #[tokio::test]
+    async fn of_the_candidates_the_first_to_be_claimed_are_read() {
+        let engine = engine_without_tasks().await;
+        put(&engine, "1-expired", 0.0, 0.0).await;
+        let claim = Claim {
+            lease_s: Some(1.0),
+            ..Claim::of(QueueKey::qless("q"), "w", 1)
+        };
+        assert_eq!(engine.claim(claim, None).await.unwrap().len(), 1);
+        put(&engine, "4-waiting", 3.0, 0.0).await;
+        put(&engine, "2-waiting", 1.0, 0.0).await;
+        put(&engine, "3-due", 2.0, 10.0).await;
+        put(&engine, "5-due", 4.0, 20.0).await;
+        let all = ["1-expired", "2-waiting", "3-due", "4-waiting", "5-due"];
+        // Each has a little more than 1,000 bytes.
+        for (bytes, expected) in [
+            (0, &all[..0]),
+            (1, &all[..1]),
+            (1_000, &all[..1]),
+            (1_500, &all[..2]),
+            (2_500, &all[..3]),
+            (3_500, &all[..4]),
+            (4_500, &all),
+            (1 << 20, &all),
+        ] {
+            assert_eq!(read(&engine, bytes).await, expected, "{bytes} bytes");
+        }
+        engine.close().await;
+    }
+
+    #[test]
+    fn more_than_128_jobs_share_32_mib() {
+        let wanted = |count: usize| WantedJobs {
+            queue: 1,
+            count,
+            limit: None,
+        };
+        assert_eq!(bytes_max(&[wanted(128)]), None);
+        assert_eq!(bytes_max(&[wanted(129)]), Some(33_554_432));
+        assert_eq!(bytes_max(&[wanted(64), wanted(64)]), None);
+        assert_eq!(bytes_max(&[wanted(64), wanted(65)]), Some(16_777_216));
+    }
+}
