@@ -37,7 +37,7 @@ pub use copy::{Copied, CopyError, Progress, copy};
 use dialect::Dialect;
 pub use error::StoreError;
 pub use file::{FileOwner, folder_of};
-pub use group_commit::{GroupRunner, WEIGHT_MAX, Writer};
+pub use group_commit::{GroupRunner, Sharing, WEIGHT_MAX, Writer};
 pub use info::{DatabaseInfo, ReaderUse};
 pub use inspect::{Inspection, database_file, inspect};
 pub use postgres::Listener;

@@ -64,6 +64,14 @@ impl SystemTask {
         )
     }
 
+    /// Whether any client can cause the task, as often as it wants.
+    pub fn is_of_clients(&self) -> bool {
+        matches!(
+            self,
+            SystemTask::DeleteJobs(_) | SystemTask::ReleaseDependents(_)
+        )
+    }
+
     /// Whether the task deletes and aggregates old statistics.
     pub fn cleans_up_statistics(&self) -> bool {
         matches!(

@@ -33,6 +33,7 @@ impl Engine {
         let waiting = self.queue_request(WriteRequest {
             // Bytes and links bound a transaction too, not only the number of verbs.
             weight: weight + needs.bytes / BYTES_PER_WEIGHT + needs.links,
+            load: 0,
             needs,
             now,
             task,
@@ -74,6 +75,7 @@ impl Engine {
             needs: Needs::default(),
             now,
             weight: 1,
+            load: 0,
             task,
             actor: self.1.clone(),
             trace: Trace::NONE,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 pub use queue::WEIGHT_MAX;
-use queue::{Queue, Sender, is_small, queue, separate_fitting};
+use queue::{Queue, Sender, queue, separate_fitting};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -52,8 +52,11 @@ pub trait GroupRunner: Send + 'static {
     /// What the request costs a transaction: the number of its jobs, and more for large ones.
     fn weight(request: &Self::Request) -> usize;
 
-    /// Whether the request needs its own transaction.
-    fn needs_own_transaction(request: &Self::Request) -> bool;
+    /// Of requests that were too large together: what this one loaded, in units of weight.
+    fn load(request: &Self::Request) -> usize;
+
+    /// Whether the request shares its transaction.
+    fn sharing(request: &Self::Request) -> Sharing;
 
     /// Whether the request adds jobs and must be rejected while the disk is full.
     fn adds_jobs(request: &Self::Request) -> bool;
@@ -88,6 +91,16 @@ pub trait GroupRunner: Send + 'static {
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         async { Ok(()) }
     }
+}
+
+/// Whether a request shares its transaction with others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    Shared,
+    /// A request of a client that does not.
+    Alone,
+    /// One of the server or of a user of the dashboard that does not. It does not wait for many of clients.
+    System,
 }
 
 /// A handle to the writer.
@@ -252,8 +265,7 @@ fn update_disk_full(known: &AtomicBool, is_full: bool) {
 
 /// Runs the group and delivers its outcome. If a single request may have caused a failure, the group is split into
 /// halves that run separately, so that only that request fails: finding one among 512 takes 18 more runs. Of requests
-/// that are too large together, as many small ones run at once as fit a group with the weights that the run has raised.
-/// The others are returned, and run later, so that other requests can run in between. `None` if the database can no
+/// that are too large together, as many run at once as fit a group with the weights that the run has raised. The others are returned, and run later, so that other requests can run in between. `None` if the database can no
 /// longer be trusted: the writer must end, and requests without a response have an unknown outcome.
 async fn run_and_respond<R: GroupRunner>(
     connection: &mut Connection,
@@ -291,7 +303,6 @@ async fn run_and_respond<R: GroupRunner>(
                 continue;
             }
             if requests.len() > 1 && matches!(error, StoreError::TransactionTooLarge) {
-                oversized.extend(requests.extract_if(.., |request| !is_small::<R>(request)));
                 let (fitting, others) = separate_fitting::<R>(requests);
                 if !fitting.is_empty() {
                     groups.push_front(fitting);

@@ -18,9 +18,6 @@ const FEW_WANTED: usize = 128;
 /// Bytes of candidates that a transaction reads for more than [`FEW_WANTED`], not counting the last one of each queue.
 const CANDIDATES_BYTES_MAX: usize = 32 << 20;
 
-/// The number of bytes of JSON in the database for a byte of the loaded tags: at most this.
-const JSON_BYTES: usize = 8;
-
 /// Jobs that a claim may lease, in claim order.
 #[derive(Default)]
 pub struct Candidates {
@@ -53,7 +50,7 @@ impl UnitOfWork {
             let arguments = [(*queue).into(), self.now.0.into(), (*count as i64).into()];
             batch.push(match bytes_max {
                 None => Statement::new(LOAD_NEXT_JOBS, arguments),
-                Some(max) => Statement::new(LOAD_FIRST_OF_NEXT_JOBS, arguments).with(max as i64),
+                Some(max) => Statement::new(LOAD_FIRST_OF_NEXT_JOBS, arguments).with(max),
             });
             if limit.is_some() {
                 batch.push(Statement::new(
@@ -95,14 +92,13 @@ impl UnitOfWork {
         let mut due = Vec::new();
         let bytes_max = bytes_max(wanted);
         for WantedJobs { queue, limit, .. } in wanted {
-            let (mut expired, mut waiting, mut bytes) = (Vec::new(), Vec::new(), 0);
+            let (mut expired, mut waiting, mut has_more) = (Vec::new(), Vec::new(), false);
             for row in answers.next().unwrap_or_default().rows {
+                if let Some(max) = bytes_max {
+                    has_more |= row.int(row.columns() - 1)? >= max;
+                }
                 let key = self.add_row(&row)?;
-                let Some(loaded) = self.jobs.get(&key) else {
-                    continue;
-                };
-                let job = &loaded.job;
-                bytes += job.loaded_bytes() + loaded.omitted.texts;
+                let Some(job) = self.job(&key) else { continue };
                 match &job.lease {
                     Some(lease) => expired.push((lease.until, job.seq, key)),
                     None => waiting.push(key),
@@ -130,8 +126,7 @@ impl UnitOfWork {
                     expired,
                     waiting,
                     free_capacity,
-                    // If there are none, another transaction finds nothing.
-                    has_more: bytes_max.is_some_and(|max| bytes >= max / JSON_BYTES),
+                    has_more,
                     is_cut: false,
                 },
             );
@@ -237,9 +232,9 @@ impl UnitOfWork {
 }
 
 /// How many bytes of candidates to read of each queue; `None` if the claims want few jobs.
-fn bytes_max(wanted: &[WantedJobs]) -> Option<usize> {
+fn bytes_max(wanted: &[WantedJobs]) -> Option<i64> {
     let count: usize = wanted.iter().map(|wanted| wanted.count).sum();
-    (count > FEW_WANTED).then(|| CANDIDATES_BYTES_MAX / wanted.len())
+    (count > FEW_WANTED).then(|| (CANDIDATES_BYTES_MAX / wanted.len()) as i64)
 }
 
 /// Maps a number to an integer with the same ordering.
@@ -297,12 +292,14 @@ const LOAD_NEXT_JOBS: &str = concat!(
     ") AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq"
 );
 
-/// Of the same jobs, those before which fewer than `$4` bytes are claimed.
+/// Of the same jobs, those before which fewer than `$4` bytes are claimed. The last column is the number of bytes up to
+/// the end of the job: if it is `$4` or more for any of them, there may be others.
 const LOAD_FIRST_OF_NEXT_JOBS: &str = concat!(
     "SELECT ",
     job_columns!(short),
-    " FROM (SELECT n.seq, sum(n.bytes) OVER (ORDER BY n.kind, n.priority, n.due_at, n.seq ROWS UNBOUNDED PRECEDING)
-                - n.bytes AS before
+    ", CAST(c.total AS BIGINT)
+    FROM (SELECT n.seq, n.bytes,
+                sum(n.bytes) OVER (ORDER BY n.kind, n.priority, n.due_at, n.seq ROWS UNBOUNDED PRECEDING) AS total
             FROM (SELECT c.seq, c.kind, c.priority, c.due_at, ",
     job_bytes!(row),
     " AS bytes FROM (",
@@ -313,7 +310,7 @@ const LOAD_FIRST_OF_NEXT_JOBS: &str = concat!(
         available: "seq, 2 AS kind, priority, ready_at AS due_at"
     ),
     ") AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq) AS n) AS c
-    CROSS JOIN jobs AS j WHERE c.before < $4 AND j.seq = c.seq"
+    CROSS JOIN jobs AS j WHERE c.total - c.bytes < $4 AND j.seq = c.seq"
 );
 
 #[cfg(test)]

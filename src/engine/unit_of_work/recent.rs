@@ -50,6 +50,8 @@ pub struct Recent {
     is_unsaved: AtomicBool,
     /// Readers that follow the events as they are published.
     followers: AtomicUsize,
+    /// Held while deferred statistics and events are stored for readers; the others wait for the same.
+    storing: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What a transaction defers.
@@ -264,11 +266,23 @@ impl Engine {
     /// Stores the statistics and events that are deferred, so that queries find them. If that fails or takes too long,
     /// they find less; the writer has logged the error.
     pub(in crate::engine) async fn store_recent(&self) {
-        if self.recent().is_unsaved.load(Ordering::Acquire) {
-            let engine = Engine(Arc::clone(&self.0), None, ReadsFor::All);
-            let stored = engine.run_system_task(SystemTask::StoreRecent);
-            drop(tokio::time::timeout(STORE_WAIT_MAX, stored).await);
+        let is_unsaved = || self.recent().is_unsaved.load(Ordering::Acquire);
+        if !is_unsaved() {
+            return;
         }
+        let stored = async {
+            let storing = Arc::clone(&self.recent().storing).lock_owned().await;
+            if is_unsaved() {
+                let engine = Engine(Arc::clone(&self.0), None, ReadsFor::All);
+                let store = async move {
+                    // Until the request has ended, even if the reader no longer waits for it.
+                    let _storing = storing;
+                    drop(engine.run_system_task(SystemTask::StoreRecent).await);
+                };
+                drop(tokio::spawn(store).await);
+            }
+        };
+        drop(tokio::time::timeout(STORE_WAIT_MAX, stored).await);
     }
 
     /// For a reader that follows the events as they are published. Without this, it can read them too, but each read

@@ -33,7 +33,7 @@ use crate::engine::unit_of_work::releases;
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
 use crate::engine::unit_of_work::{Audit, InsertionNumbers, UnitOfWork};
-use crate::store::{Connection, GroupRunner, Statement, StoreError};
+use crate::store::{Connection, GroupRunner, Sharing, Statement, StoreError};
 use crate::traces::Trace;
 pub use request::{Task, Verb, WriteRequest, too_large};
 
@@ -88,11 +88,19 @@ impl GroupRunner for Runner {
         request.weight
     }
 
-    fn needs_own_transaction(request: &WriteRequest) -> bool {
-        request.now.is_some()
-            || request.needs.oldest.is_some()
-            || request.actor.is_some()
-            || request.task.system_task().is_some()
+    fn load(request: &WriteRequest) -> usize {
+        request.load
+    }
+
+    fn sharing(request: &WriteRequest) -> Sharing {
+        let system_task = request.task.system_task();
+        if request.actor.is_some() || system_task.as_ref().is_some_and(|it| !it.is_of_clients()) {
+            Sharing::System
+        } else if request.now.is_some() || request.needs.oldest.is_some() || system_task.is_some() {
+            Sharing::Alone
+        } else {
+            Sharing::Shared
+        }
     }
 
     fn adds_jobs(request: &WriteRequest) -> bool {

@@ -1,9 +1,9 @@
 //! The requests queued for the writer, and the choice of those that share the next group.
 //!
-//! There are four lanes, which begin groups in turn: small requests, large ones, those that were put back because a
-//! group was too large, and those that need a transaction of their own. So a request waits for at most one group of each
-//! other lane between two groups of its own, however many are queued there. Each lane begins with its oldest request,
-//! and a request that is put back weighs more each time until it runs alone, so none starves.
+//! There are five lanes, which begin groups in turn: small requests, large ones, those that were put back because a
+//! group was too large, and those that need a transaction of their own, of clients and of the server. So a request waits
+//! for at most one group of each other lane between two groups of its own, however many are queued there. Each lane
+//! begins with its oldest request, and a request that is put back weighs more each time until it runs alone.
 
 use std::collections::VecDeque;
 use std::iter;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::GroupRunner;
+use super::{GroupRunner, Sharing};
 use crate::store::StoreError;
 
 /// Maximum number of requests that wait or run; beyond that, callers wait.
@@ -21,7 +21,8 @@ pub const QUEUED_MAX: usize = 4_096;
 /// Maximum number of queued large requests, so that there is room for small ones. Running requests do not count.
 pub const LARGE_QUEUED_MAX: usize = 1_024;
 
-/// Maximum number of queued requests that need a transaction of their own. Running requests do not count.
+/// Maximum number of queued requests of clients, and of the server, that need a transaction of their own. Running
+/// requests do not count.
 pub const ALONE_QUEUED_MAX: usize = 512;
 
 /// Maximum number of queued requests that were put back.
@@ -51,6 +52,7 @@ struct Rooms {
     large: Arc<Semaphore>,
     /// And requests that need a transaction of their own, one of these.
     alone: Arc<Semaphore>,
+    system: Arc<Semaphore>,
 }
 
 impl Rooms {
@@ -58,6 +60,7 @@ impl Rooms {
         match lane {
             Lane::Large => Some(&self.large),
             Lane::Alone => Some(&self.alone),
+            Lane::System => Some(&self.system),
             Lane::Small | Lane::Returned => None,
         }
     }
@@ -65,6 +68,7 @@ impl Rooms {
     fn close(&self) {
         self.large.close();
         self.alone.close();
+        self.system.close();
         self.all.close();
     }
 }
@@ -77,8 +81,11 @@ pub struct Queue<R: GroupRunner> {
     large: VecDeque<R::Request>,
     returned: VecDeque<R::Request>,
     alone: VecDeque<R::Request>,
+    system: VecDeque<R::Request>,
     /// The lane that begins the next group, if it has requests.
     turn: Lane,
+    /// Whether the next group of returned requests begins with the one that has loaded the least, not with the oldest.
+    least_first: bool,
 }
 
 /// Requests that wait in order.
@@ -88,8 +95,10 @@ enum Lane {
     Large,
     /// Requests that were too large together with others.
     Returned,
-    /// Requests that need a transaction of their own.
+    /// Requests of clients that need a transaction of their own.
     Alone,
+    /// Those of the server and of users of the dashboard.
+    System,
 }
 
 impl Lane {
@@ -98,13 +107,14 @@ impl Lane {
             Lane::Small => Lane::Large,
             Lane::Large => Lane::Returned,
             Lane::Returned => Lane::Alone,
-            Lane::Alone => Lane::Small,
+            Lane::Alone => Lane::System,
+            Lane::System => Lane::Small,
         }
     }
 
     /// All lanes, from this one on.
     fn in_turn(self) -> impl Iterator<Item = Lane> {
-        iter::successors(Some(self), |lane| Some(lane.next())).take(4)
+        iter::successors(Some(self), |lane| Some(lane.next())).take(5)
     }
 }
 
@@ -115,6 +125,7 @@ pub fn queue<R: GroupRunner>() -> (Sender<R::Request>, Queue<R>) {
         all: Arc::new(Semaphore::new(QUEUED_MAX)),
         large: Arc::new(Semaphore::new(LARGE_QUEUED_MAX)),
         alone: Arc::new(Semaphore::new(ALONE_QUEUED_MAX)),
+        system: Arc::new(Semaphore::new(ALONE_QUEUED_MAX)),
     };
     let queue = Queue {
         requests,
@@ -123,7 +134,9 @@ pub fn queue<R: GroupRunner>() -> (Sender<R::Request>, Queue<R>) {
         large: VecDeque::new(),
         returned: VecDeque::new(),
         alone: VecDeque::new(),
+        system: VecDeque::new(),
         turn: Lane::Small,
+        least_first: false,
     };
     let sender = Sender {
         requests: sender,
@@ -231,43 +244,60 @@ impl<R: GroupRunner> Queue<R> {
             Lane::Large => &mut self.large,
             Lane::Returned => &mut self.returned,
             Lane::Alone => &mut self.alone,
+            Lane::System => &mut self.system,
         }
     }
 
     /// The requests of the next group. Makes room for further ones of their lanes.
     fn gather(&mut self) -> Vec<R::Request> {
-        let (large, alone) = (self.large.len(), self.alone.len());
+        let (large, alone, system) = (self.large.len(), self.alone.len(), self.system.len());
         self.drop_abandoned();
         let requests = self.take_group();
         self.rooms.large.add_permits(large - self.large.len());
         self.rooms.alone.add_permits(alone - self.alone.len());
+        self.rooms.system.add_permits(system - self.system.len());
         requests
     }
 
-    /// Takes the oldest request of the lane whose turn it is, then further requests that fit: from the same lane first,
+    /// Takes the first request of the lane whose turn it is, then further requests that fit: from the same lane first,
     /// then, between small and large, from the other. While requests that were put back wait, others like them may
     /// arrive, so each lane has groups of its own: a group that is too large then delays only requests of its lane.
     fn take_group(&mut self) -> Vec<R::Request> {
         let mut lanes = self.turn.in_turn();
-        let first = |lane: Lane| Some((lane, self.lane(lane).pop_front()?));
+        let first = |lane: Lane| Some((lane, self.take_first(lane)?));
         let Some((lane, first)) = lanes.find_map(first) else {
             return Vec::new();
         };
         self.turn = lane.next();
         let mut weight = R::weight(&first);
         let mut requests = vec![first];
-        if lane != Lane::Alone {
-            add_fitting::<R>(self.lane(lane), &mut requests, &mut weight);
-        }
         let other = match lane {
+            Lane::Alone | Lane::System => return requests,
             Lane::Small => Some(Lane::Large),
             Lane::Large => Some(Lane::Small),
-            Lane::Returned | Lane::Alone => None,
+            Lane::Returned => None,
         };
+        add_fitting::<R>(self.lane(lane), &mut requests, &mut weight);
         if let Some(other) = other.filter(|_| self.returned.is_empty()) {
             add_fitting::<R>(self.lane(other), &mut requests, &mut weight);
         }
         requests
+    }
+
+    /// Takes the oldest request of the lane. Every other time, of those that were put back, the one that has loaded the
+    /// least, because it may have been too large only together with others.
+    fn take_first(&mut self, lane: Lane) -> Option<R::Request> {
+        if lane != Lane::Returned {
+            return self.lane(lane).pop_front();
+        }
+        let least = || {
+            let all = self.returned.iter().enumerate();
+            all.min_by_key(|(_, request)| R::load(request))
+        };
+        let place = if self.least_first { least()?.0 } else { 0 };
+        let first = self.returned.remove(place)?;
+        self.least_first = !self.least_first;
+        Some(first)
     }
 
     /// Drops the large and returned requests whose callers are gone. They have not run, and would delay the others.
@@ -282,7 +312,7 @@ impl<R: GroupRunner> Queue<R> {
     }
 
     /// Adds requests that were too large together, behind those that were put back before. If there are too many,
-    /// returns the heaviest, and of equal ones the latest.
+    /// returns those with the largest load, of these the heaviest, and of equal ones the latest.
     #[must_use]
     pub fn put_back(&mut self, requests: Vec<R::Request>) -> Vec<R::Request> {
         self.returned.extend(requests);
@@ -291,7 +321,7 @@ impl<R: GroupRunner> Queue<R> {
             return Vec::new();
         }
         let mut all: Vec<_> = self.returned.drain(..).enumerate().collect();
-        all.sort_by_key(|(place, request)| (R::weight(request), *place));
+        all.sort_by_key(|(place, request)| (R::load(request), R::weight(request), *place));
         let refused = all.split_off(RETURNED_MAX);
         all.sort_by_key(|(place, _)| *place);
         self.returned
@@ -313,17 +343,16 @@ impl<R: GroupRunner> Drop for Queue<R> {
 
 /// The lane in which the request waits.
 fn lane_of<R: GroupRunner>(request: &R::Request) -> Lane {
-    if R::needs_own_transaction(request) {
-        Lane::Alone
-    } else if is_small::<R>(request) {
-        Lane::Small
-    } else {
-        Lane::Large
+    match R::sharing(request) {
+        Sharing::Alone => Lane::Alone,
+        Sharing::System => Lane::System,
+        Sharing::Shared if is_small::<R>(request) => Lane::Small,
+        Sharing::Shared => Lane::Large,
     }
 }
 
 /// Whether the request waits among the small ones.
-pub fn is_small<R: GroupRunner>(request: &R::Request) -> bool {
+fn is_small<R: GroupRunner>(request: &R::Request) -> bool {
     R::weight(request) <= SMALL_WEIGHT_MAX
 }
 
@@ -351,12 +380,12 @@ fn add_fitting<R: GroupRunner>(
     }
 }
 
-/// The small requests that fit one group together, and the others. The lightest are first: they are probably not those
-/// that are too large together.
+/// The requests that fit one group together, and the others. Those with the smallest load are first, because they
+/// are not those that are too large together.
 pub fn separate_fitting<R: GroupRunner>(
     mut requests: Vec<R::Request>,
 ) -> (Vec<R::Request>, VecDeque<R::Request>) {
-    requests.sort_by_key(R::weight);
+    requests.sort_by_key(|request| (R::load(request), R::weight(request)));
     let (mut fitting, mut others) = (Vec::new(), VecDeque::from(requests));
     add_fitting::<R>(&mut others, &mut fitting, &mut 0);
     (fitting, others)

@@ -12,12 +12,15 @@ use crate::store::{Settings, Store};
 /// A request that needs its own transaction.
 const ALONE: usize = 0;
 
+/// A task of the server.
+const SYSTEM: usize = 998;
+
 /// A large request whose caller is gone.
 const ABANDONED: usize = 999;
 
 static NO_TRACE: Trace = Trace::NONE;
 
-/// A runner whose requests are their weights.
+/// A runner whose requests are their weights. The last digit is the load.
 #[derive(Default)]
 struct CountingRunner {
     /// How many of the next runs conflict with another server.
@@ -42,8 +45,16 @@ impl GroupRunner for CountingRunner {
         *request
     }
 
-    fn needs_own_transaction(request: &usize) -> bool {
-        *request == ALONE
+    fn load(request: &usize) -> usize {
+        *request % 10
+    }
+
+    fn sharing(request: &usize) -> Sharing {
+        match *request {
+            ALONE => Sharing::Alone,
+            SYSTEM => Sharing::System,
+            _ => Sharing::Shared,
+        }
     }
 
     fn adds_jobs(_: &usize) -> bool {
@@ -210,28 +221,30 @@ async fn requests_that_are_put_back_run_in_turn_with_large_ones_and_share_a_grou
         sender.send(2_000).await.expect("the queue is open");
     }
     assert_eq!(queue.next_group(&stop).await, Some(vec![2_000]));
-    assert!(queue.put_back(vec![1_100, 1_200, 900]).is_empty());
+    assert!(queue.put_back(vec![1_100, 1_201, 900, 1_200]).is_empty());
     assert_eq!(sender.count(), 3);
     sender.send(1).await.expect("the queue is open");
     let expected = [
         vec![1_100, 900],
         vec![1],
         vec![2_000],
+        // Has loaded less than 1,201.
         vec![1_200],
         vec![2_000],
+        vec![1_201],
     ];
     for expected in expected {
         assert_eq!(queue.next_group(&stop).await, Some(expected));
     }
 }
 
-/// A light request does not wait for those that are too large together.
+/// A request that loads little does not wait for those that are too large together.
 #[test]
-fn of_requests_that_are_too_large_together_the_lightest_run_first() {
-    let requests = vec![512, 300, 4, 512, 2, 512, 512];
+fn of_requests_that_are_too_large_together_those_that_load_the_least_run_first() {
+    let requests = vec![509, 301, 11, 511, 500, 509, 509];
     let (fitting, others) = separate_fitting::<CountingRunner>(requests);
-    assert_eq!(fitting, [2, 4, 300, 512, 512, 512]);
-    assert_eq!(others, [512]);
+    assert_eq!(fitting, [500, 11, 301, 511, 509]);
+    assert_eq!(others, [509; 2]);
 }
 
 /// Many requests that are too large together: more than wait for another attempt.
@@ -273,8 +286,8 @@ async fn at_most_1024_requests_are_put_back() {
     assert_eq!(queue.next_group(&stop).await, Some(vec![1; 3]));
     assert!(queue.put_back(vec![2_000; RETURNED_MAX - 2]).is_empty());
     assert!(queue.put_back(vec![3_000]).is_empty());
-    // The heaviest are refused.
-    assert_eq!(queue.put_back(vec![1_000, 4_000, 2_500]), [3_000, 4_000]);
+    // Those that load the most are refused, and of these the heaviest.
+    assert_eq!(queue.put_back(vec![1_001, 4_000, 2_500]), [4_000, 1_001]);
     assert!(queue.put_back(Vec::new()).is_empty());
     for _ in 0..LARGE_QUEUED_MAX {
         let sent = unconstrained(sender.send(2_000)).now_or_never();
@@ -298,11 +311,19 @@ async fn requests_with_transactions_of_their_own_have_room_beside_large_ones() {
         assert!(matches!(alone(), Some(Ok(()))), "{n}");
     }
     assert!(alone().is_none());
+    for _ in 0..2 {
+        let sent = unconstrained(sender.send(SYSTEM)).now_or_never();
+        assert!(matches!(sent, Some(Ok(()))));
+    }
     assert_eq!(queue.next_group(&stop).await, Some(vec![2_000]));
     assert!(alone().is_none());
     assert_eq!(queue.next_group(&stop).await, Some(vec![ALONE]));
     assert!(alone().is_some());
     assert!(alone().is_none());
+    // They do not wait for those of clients.
+    for expected in [SYSTEM, 2_000, ALONE, SYSTEM] {
+        assert_eq!(queue.next_group(&stop).await, Some(vec![expected]));
+    }
 }
 
 #[tokio::test]

@@ -19,6 +19,8 @@ pub struct WriteRequest {
     pub now: Option<Time>,
     /// What it costs a transaction: 1 for each job, and more for bytes, tags and dependencies.
     pub weight: usize,
+    /// What it loaded when it was too large together with others, in the same units.
+    pub load: usize,
     pub task: Box<dyn Task>,
     /// The actor, if the change is to be audited. Such a request has a transaction of its own.
     pub actor: Option<Arc<Actor>>,
@@ -35,7 +37,7 @@ impl WriteRequest {
 }
 
 /// The error of requests that are too large together. From now on, each weighs at least twice as much, and at least
-/// what `weight` returns for it. So the same group does not form again, and a request that is returned each time soon
+/// what `weight` returns for it: the weight of what it has loaded. So the same group does not form again, and a request that is returned each time soon
 /// runs alone.
 pub fn too_large(
     requests: &mut [WriteRequest],
@@ -43,7 +45,8 @@ pub fn too_large(
 ) -> StoreError {
     for request in requests {
         let twice = request.weight.saturating_mul(2).max(1);
-        request.weight = weight(request).max(twice);
+        request.load = weight(request);
+        request.weight = request.load.max(twice);
     }
     StoreError::TransactionTooLarge
 }

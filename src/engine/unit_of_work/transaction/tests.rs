@@ -96,6 +96,7 @@ fn of_requests_that_are_too_large_together_each_weighs_twice_as_much() {
         needs: Needs::default(),
         now: None,
         weight,
+        load: 0,
         task: Box::new(Verb {
             verb: |_: &mut UnitOfWork| Ok(()),
             result: None,
