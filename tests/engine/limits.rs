@@ -267,6 +267,32 @@ async fn a_claim_gets_250_jobs_with_long_rows_in_order() {
     assert_eq!(claim(250).await, expected(0..0));
 }
 
+/// Their bodies have more than a transaction reads for claims.
+#[tokio::test]
+async fn an_ordered_claim_gets_all_jobs_of_the_first_queue_before_others() {
+    let engine = open(false).await;
+    let queues = ["first", "second"].map(QueueKey::qless);
+    for queue in &queues {
+        for n in 0..30 {
+            let job = Put {
+                body: "1".repeat(400_000),
+                ..new(&format!("{}-{n:02}", queue.name))
+            };
+            add(&engine, queue, vec![job]).await;
+        }
+    }
+    let claim = Claim {
+        queues: queues.to_vec(),
+        ..Claim::of(q(), "w", 40)
+    };
+    let claimed = ids(&engine.claim(claim, None).await.unwrap());
+    let first = (0..30).map(|n| format!("first-{n:02}"));
+    let expected: Vec<String> = first
+        .chain((0..10).map(|n| format!("second-{n:02}")))
+        .collect();
+    assert_eq!(claimed, expected);
+}
+
 #[tokio::test]
 async fn an_operation_has_at_most_1000_jobs_and_100_can_be_active() {
     let options = Options {

@@ -12,7 +12,7 @@ use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::job_rows::Omitted;
 use crate::engine::model::{job_rows, long_bodies};
 use crate::engine::unit_of_work::candidates::Candidates;
-use crate::engine::unit_of_work::{Extent, LoadedJob, Needs, UnitOfWork};
+use crate::engine::unit_of_work::{Extent, LoadedJob, Needs, UnitOfWork, WantedJobs};
 use crate::store::{Statement, StatementResult, StoreError};
 
 /// Bytes of jobs that a transaction loads or deletes if it can be split.
@@ -169,8 +169,8 @@ impl UnitOfWork {
     }
 
     /// The long parts of the jobs that claims may lease. Drops candidates beyond [`CLAIMED_MAX`], and those for which
-    /// the queue has no free capacity.
-    pub fn long_parts_of_candidates(&mut self) -> LongParts {
+    /// the queue has no free capacity. Queues are read in the order in which claims name them.
+    pub fn long_parts_of_candidates(&mut self, wanted: &[WantedJobs]) -> LongParts {
         let mut parts = LongParts::default();
         let UnitOfWork {
             jobs, candidates, ..
@@ -190,14 +190,17 @@ impl UnitOfWork {
             }
             fits
         };
-        for Candidates {
-            expired,
-            waiting,
-            free_capacity,
-            has_more,
-            ..
-        } in candidates.values_mut()
-        {
+        for wanted in wanted {
+            let Some(Candidates {
+                expired,
+                waiting,
+                free_capacity,
+                has_more,
+                ..
+            }) = candidates.get_mut(&wanted.queue)
+            else {
+                continue;
+            };
             let mut is_full = false;
             for list in [expired, waiting] {
                 list.truncate(free_capacity.unwrap_or(usize::MAX));

@@ -50,14 +50,24 @@ const SEARCHES_MAX: usize = 500;
 /// The size of an empty list of tags.
 const NO_TAGS_BYTES: usize = "[]".len();
 
-/// Distributes the `wanted` jobs of each queue over its due recurring jobs, in order. None gets more children than are
-/// due. Also returns the queues with more due children than one transaction creates.
-pub fn planned(wanted: &[WantedJobs], all: Vec<Due>, now: Time) -> (Vec<Planned>, Vec<QueueId>) {
+/// Distributes the `wanted` jobs of each queue over its due recurring jobs, in the order in which they are due. None gets more children than are
+/// due. Also returns the queues with more due children than one transaction creates. `firsts`: the first queue of each
+/// claim.
+pub fn planned(
+    wanted: &[WantedJobs],
+    firsts: &[QueueId],
+    all: Vec<Due>,
+    now: Time,
+) -> (Vec<Planned>, Vec<QueueId>) {
     let mut left: HashMap<QueueId, usize> = wanted.iter().map(|it| (it.queue, it.count)).collect();
     let (mut planned, mut cut) = (Vec::new(), Vec::new());
     let (mut bytes_left, mut tag_bytes_left) = (CHILDREN_BYTES_MAX, CHILDREN_TAG_BYTES_MAX);
     let mut searches_left = SEARCHES_MAX;
-    for due in cheapest_first(wanted, all) {
+    for due in in_turn(wanted, firsts, all, now) {
+        // Its children are created in the order in which they are due.
+        if cut.last() == Some(&due.queue) {
+            continue;
+        }
         let left = left.entry(due.queue).or_default();
         let (bytes, tag_bytes) = (
             due.bytes.max(1),
@@ -99,9 +109,19 @@ pub fn planned(wanted: &[WantedJobs], all: Vec<Due>, now: Time) -> (Vec<Planned>
     (planned, cut)
 }
 
-/// The recurring jobs, first those of queues for which the fewest runs may be searched. The order within a queue stays.
-fn cheapest_first(wanted: &[WantedJobs], mut all: Vec<Due>) -> Vec<Due> {
+/// The recurring jobs in the order in which they share what a transaction may search and create; the order within a queue
+/// stays. If there are cron expressions, half of the transactions begin with the queues for which the fewest runs may be
+/// searched, and the others with the first queue of any claim, so that neither what wants little nor any single claim
+/// waits for all others.
+fn in_turn(wanted: &[WantedJobs], firsts: &[QueueId], mut all: Vec<Due>, now: Time) -> Vec<Due> {
     if all.iter().all(|due| due.cron.is_none()) {
+        return all;
+    }
+    let turn = usize::try_from(now.0).unwrap_or_default();
+    if turn % 2 == 1 {
+        let first = firsts.get(turn / 2 % firsts.len().max(1));
+        let place = all.iter().position(|due| Some(&due.queue) == first);
+        all.rotate_left(place.unwrap_or_default());
         return all;
     }
     let costs = wanted.iter().map(|it| (it.queue, it.count));
@@ -262,11 +282,17 @@ impl UnitOfWork {
             let Some(left) = left.get_mut(&due.queue) else {
                 continue;
             };
+            let count = (*children).min(*left);
+            if count == 0 {
+                // Other jobs come first. A long poll that gets none of them tries again.
+                self.available_at(due.queue, due.next_at);
+                continue;
+            }
             let loaded = self.recurring.get_mut(&due.id);
             let Some(mut recurring) = loaded.and_then(|loaded| loaded.recurring.take()) else {
                 continue;
             };
-            let children = spawn(self, &mut recurring, &taken, (*children).min(*left));
+            let children = spawn(self, &mut recurring, &taken, count);
             *left -= children.len();
             self.spawned.count += children.len();
             self.spawned.bytes += children.len() * recurring.body.len();
@@ -351,7 +377,8 @@ mod tests {
             count,
             limit: None,
         });
-        let (planned, cut) = planned(&wanted.collect::<Vec<_>>(), all, now);
+        let firsts: Vec<QueueId> = (1..=queues).collect();
+        let (planned, cut) = planned(&wanted.collect::<Vec<_>>(), &firsts, all, now);
         let name = |it: &Planned| format!("{} {}", it.due.id, it.children);
         (planned.iter().map(name).collect(), cut)
     }
@@ -366,7 +393,7 @@ mod tests {
         // Ten children of each are due.
         let (planned, cut) = plan(1, 100, all, Time(600_000_000));
         assert_eq!(planned, ["a 4"]);
-        assert_eq!(cut, [1, 1, 1]);
+        assert_eq!(cut, [1]);
     }
 
     /// To skip missed runs, each of the last 1,000 is searched.
@@ -392,6 +419,9 @@ mod tests {
         // First those with few searches. Of a, 1,002 runs are searched.
         let (planned, cut) = plan(4, 1, all(), Time(1_000_000_000_000));
         assert_eq!((planned, cut), (names(&["b 1", "d 1", "a 1"]), vec![3]));
+        // Other transactions begin with any queue: here with the third.
+        let (planned, cut) = plan(4, 1, all(), Time(1_000_000_000_005));
+        assert_eq!((planned, cut), (names(&["c 1", "b 1"]), vec![4, 1]));
         // Three runs were missed.
         let (planned, cut) = plan(4, 10, all(), Time(180_000_000));
         let each = names(&["b 10", "d 3", "a 3", "c 3"]);

@@ -43,15 +43,26 @@ pub async fn run_claims(
             connection.run(writes).await?
         };
         let answers = answers.into_iter().skip(before);
-        let due = work.take_candidates(&wanted, recurring_in, answers)?;
-        let long = work.long_parts_of_candidates().statements();
+        let mut due = work.take_candidates(&wanted, recurring_in, answers)?;
+        let long = work.long_parts_of_candidates(&wanted).statements();
         if !long.is_empty() {
             let answers = connection.run(long).await?;
             work.take_long_parts(answers)?;
         }
+        // When a job ends, claims of its queue are woken.
+        due.retain(|due| work.free_capacity(due.queue) > 0);
         if !due.is_empty() {
-            let (planned, cut) = spawn::planned(&wanted, due, work.now);
-            cut.into_iter().for_each(|queue| work.note_more(queue));
+            let firsts = requests.iter().filter_map(|request| {
+                let first = request.needs.claim.first()?;
+                Some(work.queue(&first.queue)?.id)
+            });
+            let firsts: Vec<QueueId> = firsts.collect();
+            let (planned, cut) = spawn::planned(&wanted, &firsts, due, work.now);
+            for queue in cut {
+                work.note_more(queue);
+                // A long poll that gets none of them tries again.
+                work.available_at(queue, work.now);
+            }
             let answers = connection
                 .run(UnitOfWork::spawn_statements(&planned))
                 .await?;

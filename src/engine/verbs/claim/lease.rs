@@ -60,6 +60,12 @@ fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, mut room: usize) -> Clai
     for queue in &claim.queues {
         let rest = claim.count - jobs.len();
         jobs.extend(claim_from_queue(work, claim, queue, rest, &mut room));
+        // Jobs that the transaction did not load come before those of the next queues.
+        let known = work.queue(queue);
+        let has_more = known.is_some_and(|queue| work.has_more(queue.id));
+        if has_more && !jobs.is_empty() && jobs.len() < claim.count {
+            break;
+        }
     }
     Claimed {
         jobs,
