@@ -221,7 +221,8 @@ impl Model {
             let missed = usize::try_from((now - next_at) / interval).unwrap_or(usize::MAX);
             let plan = missed.saturating_add(1).min(planned);
             planned -= plan;
-            if plan > 0 {
+            // If no more jobs are wanted, it stays as it is.
+            if plan.min(left) > 0 {
                 let spawned = self.spawn_of(&id, plan, plan.min(left));
                 left -= spawned.len();
                 children.extend(spawned);

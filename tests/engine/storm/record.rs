@@ -225,13 +225,16 @@ impl Story {
     fn delivered_during_lease(&self) -> bool {
         self.deliveries.windows(2).any(|pair| {
             let (first, second) = (pair[0], pair[1]);
-            // The later response can belong to the earlier claim, if it was slow.
-            let is_reversed =
-                second.asked < first.delivered && first.delivered >= second.asked + second.lease;
-            let is_held = second.delivered < first.asked + first.lease && !is_reversed;
-            let is_released = |call: &Call| call.1 >= first.asked && call.0 <= second.delivered;
-            is_held && !self.releases.iter().any(is_released)
+            // If the calls overlap, the later response can belong to the earlier claim.
+            let is_ordered = second.asked >= first.delivered;
+            self.is_held(first, second) && (is_ordered || self.is_held(second, first))
         })
+    }
+
+    /// Whether the lease of the first delivery excludes the second one, if the claims happened in this order.
+    fn is_held(&self, first: Delivery, second: Delivery) -> bool {
+        let is_released = |call: &Call| call.1 >= first.asked && call.0 <= second.delivered;
+        second.delivered < first.asked + first.lease && !self.releases.iter().any(is_released)
     }
 
     fn delivered_after_end(&self) -> bool {
@@ -317,6 +320,23 @@ fn a_second_claim_before_expiry_is_a_violation() {
         record.delivered(2, record.now(), LONG);
     });
     assert_eq!(verdict.second, [1]);
+}
+
+/// The first claim is released before the second one begins, but its response arrives last.
+#[test]
+fn claims_that_overlap_may_have_happened_in_either_order() {
+    for (is_released, second) in [(true, vec![]), (false, vec![1])] {
+        let verdict = verdict_on(|record| {
+            let first = record.now();
+            if is_released {
+                record.releasing(Some(1)).end(Some(()));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            record.delivered(1, record.now(), LONG);
+            record.delivered(1, first, LONG);
+        });
+        assert_eq!(verdict.second, second);
+    }
 }
 
 #[test]
