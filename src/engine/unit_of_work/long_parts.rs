@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::engine::model::history::History;
-use crate::engine::model::job::{Job, JobKey};
+use crate::engine::model::job::{Job, JobKey, QueueId};
 use crate::engine::model::job_rows::Omitted;
 use crate::engine::model::{job_rows, long_bodies};
 use crate::engine::unit_of_work::candidates::Candidates;
@@ -169,8 +169,12 @@ impl UnitOfWork {
     }
 
     /// The long parts of the jobs that claims may lease. Drops candidates beyond [`CLAIMED_MAX`], and those for which
-    /// the queue has no free capacity. Queues are read in the order in which claims name them.
-    pub fn long_parts_of_candidates(&mut self, wanted: &[WantedJobs]) -> LongParts {
+    /// the queue has no free capacity. Queues are read in the order in which claims name them, from `start` on.
+    pub fn long_parts_of_candidates(
+        &mut self,
+        wanted: &[WantedJobs],
+        start: Option<QueueId>,
+    ) -> LongParts {
         let mut parts = LongParts::default();
         let UnitOfWork {
             jobs, candidates, ..
@@ -190,7 +194,9 @@ impl UnitOfWork {
             }
             fits
         };
-        for wanted in wanted {
+        let place = wanted.iter().position(|it| Some(it.queue) == start);
+        let (before, after) = wanted.split_at(place.unwrap_or_default());
+        for wanted in after.iter().chain(before) {
             let Some(Candidates {
                 expired,
                 waiting,

@@ -44,7 +44,10 @@ pub async fn run_claims(
         };
         let answers = answers.into_iter().skip(before);
         let mut due = work.take_candidates(&wanted, recurring_in, answers)?;
-        let long = work.long_parts_of_candidates(&wanted).statements();
+        let firsts = first_queues(work, requests, &wanted);
+        let turn = usize::try_from(work.now.0).unwrap_or_default();
+        let start = firsts.get(turn % firsts.len().max(1)).copied();
+        let long = work.long_parts_of_candidates(&wanted, start).statements();
         if !long.is_empty() {
             let answers = connection.run(long).await?;
             work.take_long_parts(answers)?;
@@ -52,11 +55,6 @@ pub async fn run_claims(
         // When a job ends, claims of its queue are woken.
         due.retain(|due| work.free_capacity(due.queue) > 0);
         if !due.is_empty() {
-            let firsts = requests.iter().filter_map(|request| {
-                let first = request.needs.claim.first()?;
-                Some(work.queue(&first.queue)?.id)
-            });
-            let firsts: Vec<QueueId> = firsts.collect();
             let (planned, cut) = spawn::planned(&wanted, &firsts, due, work.now);
             for queue in cut {
                 work.note_more(queue);
@@ -78,6 +76,22 @@ pub async fn run_claims(
     }
     writes.extend(work.job_writes());
     Ok(writes)
+}
+
+/// The first queue of each claim, if they claim from several queues: one of them has the first turn.
+fn first_queues(
+    work: &UnitOfWork,
+    requests: &[WriteRequest],
+    wanted: &[WantedJobs],
+) -> Vec<QueueId> {
+    if wanted.len() < 2 {
+        return Vec::new();
+    }
+    let firsts = requests.iter().filter_map(|request| {
+        let first = request.needs.claim.first()?;
+        Some(work.queue(&first.queue)?.id)
+    });
+    firsts.collect()
 }
 
 /// The jobs that the claims request per queue.
