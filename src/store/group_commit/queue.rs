@@ -1,9 +1,9 @@
 //! The requests queued for the writer, and the choice of those that share the next group.
 //!
-//! There are five lanes, which begin groups in turn: small requests, large ones, those that were put back because a
-//! group was too large, and those that need a transaction of their own, of clients and of the server. So a request waits
-//! for at most one group of each other lane between two groups of its own, however many are queued there. Each lane
-//! begins with its oldest request, and a request that is put back weighs more each time until it runs alone.
+//! There are five lanes, which begin groups in turn: small requests, large requests, requests that were put back because
+//! their group was too large, and requests that need a transaction of their own, one lane for clients and one for the
+//! server. Between two groups of its lane, a request waits for at most one group of each other lane, however many
+//! requests are queued there. A request that is put back weighs more each time, until it runs alone.
 
 use std::collections::VecDeque;
 use std::iter;
@@ -284,8 +284,8 @@ impl<R: GroupRunner> Queue<R> {
         requests
     }
 
-    /// Takes the oldest request of the lane. Every other time, of those that were put back, the one that has loaded the
-    /// least, because it may have been too large only together with others.
+    /// Takes the oldest request of the lane. From the requests that were put back, it takes every other time the one that
+    /// has loaded the least, which may have been too large only together with others.
     fn take_first(&mut self, lane: Lane) -> Option<R::Request> {
         if lane != Lane::Returned {
             return self.lane(lane).pop_front();
@@ -311,8 +311,8 @@ impl<R: GroupRunner> Queue<R> {
         }
     }
 
-    /// Adds requests that were too large together, behind those that were put back before. If there are too many,
-    /// returns those with the largest load, of these the heaviest, and of equal ones the latest.
+    /// Adds requests that were too large together to the end of the lane. If the lane is too long then, removes and returns
+    /// the requests with the largest load; of equal loads the heaviest, and of equal weights the latest.
     #[must_use]
     pub fn put_back(&mut self, requests: Vec<R::Request>) -> Vec<R::Request> {
         self.returned.extend(requests);
@@ -380,8 +380,8 @@ fn add_fitting<R: GroupRunner>(
     }
 }
 
-/// The requests that fit one group together, and the others. Those with the smallest load are first, because they
-/// are not those that are too large together.
+/// The requests that fit one group together, and the others. The requests with the smallest load come first, because the
+/// large loads made the group too large.
 pub fn separate_fitting<R: GroupRunner>(
     mut requests: Vec<R::Request>,
 ) -> (Vec<R::Request>, VecDeque<R::Request>) {

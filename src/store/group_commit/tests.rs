@@ -114,6 +114,60 @@ async fn store() -> Store {
     opened.expect("a database")
 }
 
+/// A writer whose first request runs until the gate has a permit, so that further requests queue up behind it.
+struct BusyWriter {
+    writer: Writer<usize>,
+    gate: Arc<Semaphore>,
+    runs: Arc<AtomicU32>,
+    refused: Arc<AtomicU32>,
+    answered: Arc<Mutex<Vec<Vec<usize>>>>,
+}
+
+impl BusyWriter {
+    async fn start(large_max: Option<usize>) -> BusyWriter {
+        let gate = Arc::new(Semaphore::new(0));
+        let runner = CountingRunner {
+            gate: Some(Arc::clone(&gate)),
+            large_max,
+            ..CountingRunner::default()
+        };
+        let (runs, refused) = (Arc::clone(&runner.runs), Arc::clone(&runner.refused));
+        let answered = Arc::clone(&runner.answered);
+        let writer = Writer::start(store().await.connection, runner, false);
+        let busy = BusyWriter {
+            writer,
+            gate,
+            runs,
+            refused,
+            answered,
+        };
+        busy.submit(1, 1).await;
+        busy.has_run(1).await;
+        busy
+    }
+
+    /// Queues this many requests of this weight.
+    async fn submit(&self, count: usize, weight: usize) {
+        for _ in 0..count {
+            self.writer.submit(weight).await.expect("the writer runs");
+        }
+    }
+
+    /// Waits until this many runs have begun.
+    async fn has_run(&self, count: u32) {
+        while self.runs.load(Ordering::SeqCst) < count {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Lets all requests run. Returns the groups that were answered with success.
+    async fn finish(self) -> Vec<Vec<usize>> {
+        self.gate.add_permits(Semaphore::MAX_PERMITS);
+        self.writer.close().await;
+        self.answered.lock().expect("no panic").clone()
+    }
+}
+
 /// The groups in which these requests run if no others arrive.
 async fn groups(requests: impl IntoIterator<Item = usize>) -> Vec<Vec<usize>> {
     let (sender, mut queue) = queue::<CountingRunner>();
@@ -238,7 +292,7 @@ async fn requests_that_are_put_back_run_in_turn_with_large_ones_and_share_a_grou
     }
 }
 
-/// A request that loads little does not wait for those that are too large together.
+/// A request that loads little does not wait for the requests that make the group too large.
 #[test]
 fn of_requests_that_are_too_large_together_those_that_load_the_least_run_first() {
     let requests = vec![509, 301, 11, 511, 500, 509, 509];
@@ -250,25 +304,10 @@ fn of_requests_that_are_too_large_together_those_that_load_the_least_run_first()
 /// Many requests that are too large together: more than wait for another attempt.
 #[tokio::test]
 async fn requests_for_which_there_is_no_room_to_run_again_are_refused() {
-    let gate = Arc::new(Semaphore::new(0));
-    let runner = CountingRunner {
-        gate: Some(Arc::clone(&gate)),
-        large_max: Some(8),
-        ..CountingRunner::default()
-    };
-    let (answered, runs) = (Arc::clone(&runner.answered), Arc::clone(&runner.runs));
-    let refused = Arc::clone(&runner.refused);
-    let writer = Writer::start(store().await.connection, runner, false);
-    writer.submit(1).await.expect("the writer runs");
-    while runs.load(Ordering::SeqCst) == 0 {
-        tokio::task::yield_now().await;
-    }
-    for _ in 0..2_000 {
-        writer.submit(2).await.expect("the writer runs");
-    }
-    gate.add_permits(Semaphore::MAX_PERMITS);
-    writer.close().await;
-    let answered = answered.lock().expect("no panic").concat();
+    let busy = BusyWriter::start(Some(8)).await;
+    busy.submit(2_000, 2).await;
+    let refused = Arc::clone(&busy.refused);
+    let answered = busy.finish().await.concat();
     let refused = refused.load(Ordering::SeqCst) as usize;
     assert_eq!(answered.len() + refused, 2_001);
     // Of each of the first groups of 512, eight run at once, and others while the next groups are put back.
@@ -286,7 +325,7 @@ async fn at_most_1024_requests_are_put_back() {
     assert_eq!(queue.next_group(&stop).await, Some(vec![1; 3]));
     assert!(queue.put_back(vec![2_000; RETURNED_MAX - 2]).is_empty());
     assert!(queue.put_back(vec![3_000]).is_empty());
-    // Those that load the most are refused, and of these the heaviest.
+    // The requests that load the most are refused; of equal loads, the heaviest.
     assert_eq!(queue.put_back(vec![1_001, 4_000, 2_500]), [4_000, 1_001]);
     assert!(queue.put_back(Vec::new()).is_empty());
     for _ in 0..LARGE_QUEUED_MAX {
@@ -353,24 +392,15 @@ async fn a_single_request_runs_20_times_before_it_fails() {
 
 #[tokio::test]
 async fn a_request_waits_until_fewer_than_4096_wait_or_run() {
-    let gate = Arc::new(Semaphore::new(0));
-    let runner = CountingRunner {
-        gate: Some(Arc::clone(&gate)),
-        ..CountingRunner::default()
-    };
-    let runs = Arc::clone(&runner.runs);
-    let writer = Writer::start(store().await.connection, runner, false);
-    writer.submit(1).await.expect("the writer runs");
-    while runs.load(Ordering::SeqCst) == 0 {
-        tokio::task::yield_now().await;
-    }
+    let busy = BusyWriter::start(None).await;
+    let writer = &busy.writer;
     // `unconstrained`, because Tokio's cooperative budget would end the loop early.
     let submit = || unconstrained(writer.submit(1)).now_or_never();
     for n in 2..=4_096 {
         assert!(matches!(submit(), Some(Ok(()))), "{n} requests wait or run");
     }
     assert!(submit().is_none());
-    gate.add_permits(Semaphore::MAX_PERMITS);
+    busy.gate.add_permits(Semaphore::MAX_PERMITS);
     writer.submit(1).await.expect("there is room again");
     writer.close().await;
 }
@@ -381,26 +411,10 @@ async fn requests_that_are_too_large_together_run_later_with_fewer_others() {
         (8, vec![vec![256; 8], vec![256; 3]]),
         (1, vec![vec![usize::MAX]; 11]),
     ] {
-        let gate = Arc::new(Semaphore::new(0));
-        let group = CountingRunner {
-            gate: Some(Arc::clone(&gate)),
-            large_max: Some(large_max),
-            ..CountingRunner::default()
-        };
-        let (answered, runs) = (Arc::clone(&group.answered), Arc::clone(&group.runs));
-        let writer = Writer::start(store().await.connection, group, false);
-        // The others queue up behind the first one.
-        writer.submit(1).await.expect("the writer runs");
-        while runs.load(Ordering::SeqCst) == 0 {
-            tokio::task::yield_now().await;
-        }
-        for _ in 0..10 {
-            writer.submit(2).await.expect("the writer runs");
-        }
-        writer.submit(1).await.expect("the writer runs");
-        gate.add_permits(Semaphore::MAX_PERMITS);
-        writer.close().await;
-        let answered = answered.lock().expect("no panic");
+        let busy = BusyWriter::start(Some(large_max)).await;
+        busy.submit(10, 2).await;
+        busy.submit(1, 1).await;
+        let answered = busy.finish().await;
         let mut requests = answered.iter().cloned();
         assert_eq!(requests.next(), Some(vec![1]));
         assert_eq!(
@@ -413,31 +427,13 @@ async fn requests_that_are_too_large_together_run_later_with_fewer_others() {
 
 #[tokio::test]
 async fn of_small_requests_that_are_too_large_together_one_group_runs_before_others() {
-    let gate = Arc::new(Semaphore::new(0));
-    let runner = CountingRunner {
-        gate: Some(Arc::clone(&gate)),
-        large_max: Some(8),
-        ..CountingRunner::default()
-    };
-    let (answered, runs) = (Arc::clone(&runner.answered), Arc::clone(&runner.runs));
-    let writer = Writer::start(store().await.connection, runner, false);
-    let running = async |count| {
-        while runs.load(Ordering::SeqCst) < count {
-            tokio::task::yield_now().await;
-        }
-    };
-    writer.submit(1).await.expect("the writer runs");
-    running(1).await;
-    for _ in 0..40 {
-        writer.submit(2).await.expect("the writer runs");
-    }
-    gate.add_permits(1);
-    running(2).await;
+    let busy = BusyWriter::start(Some(8)).await;
+    busy.submit(40, 2).await;
+    busy.gate.add_permits(1);
+    busy.has_run(2).await;
     // Arrives while the first group of the 40 runs.
-    writer.submit(1).await.expect("the writer runs");
-    gate.add_permits(Semaphore::MAX_PERMITS);
-    writer.close().await;
-    let answered = answered.lock().expect("no panic").clone();
+    busy.submit(1, 1).await;
+    let answered = busy.finish().await;
     let group_of = |count| vec![256; count];
     let expected = [
         vec![1],

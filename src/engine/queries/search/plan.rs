@@ -139,13 +139,12 @@ impl Engine {
         batch.extend((named.iter()).map(|(_, sql, name)| Statement::new(sql, [(*name).into()])));
         let mut answers = self.readers().read(batch).await?.into_iter();
         let counts = answers.next().unwrap_or_default().rows;
-        let in_states = |(_, n, state): &CountedJobs| {
-            *n > 0 && state.is_some_and(|state| states.contains_key(&state))
-        };
         let counts = counts.iter().map(counted_jobs);
         let counts = counts.collect::<Result<Vec<_>, _>>()?;
-        let counted = counts.iter().filter(|row| in_states(row));
-        let matching = matching_queues(search, queues, counted.map(|(queue, ..)| *queue)).await?;
+        let searched = counts
+            .iter()
+            .filter(|row| searched_state(row, &states).is_some());
+        let matching = matching_queues(search, queues, searched.map(|(queue, ..)| *queue)).await?;
         let counts = StateCounts::count(&counts, &matching, &states);
         // The cost of each index, in entries, and how many jobs it leads to.
         let mut indexes = vec![(counts.entries, counts.matching, Index::States)];
@@ -198,7 +197,12 @@ fn counted_jobs(row: &Row) -> Result<CountedJobs, StoreError> {
     Ok((row.int(0)?, row.int(1)?, State::from_code(row.int(2)?)))
 }
 
-/// Those of these queues whose jobs may match: all that cannot be ruled out in a short time.
+/// The state, if the search may match jobs in it and there are any.
+fn searched_state((_, n, state): &CountedJobs, states: &HashMap<State, When>) -> Option<State> {
+    state.filter(|state| *n > 0 && states.contains_key(state))
+}
+
+/// The queues of these whose jobs may match: all that cannot be ruled out in a short time.
 async fn matching_queues(
     search: &Search,
     queues: &QueuesById,
@@ -236,12 +240,13 @@ impl StateCounts {
         let (mut all, mut matching, mut complete) = (0, 0, 0);
         let mut of_states: HashMap<State, Vec<(QueueId,)>> = HashMap::new();
         let mut matching_complete = 0;
-        for (queue, n, state) in counts {
+        for row in counts {
+            let (queue, n, state) = row;
             all += n;
             if *state == Some(State::Complete) {
                 complete += n;
             }
-            let state = state.filter(|state| *n > 0 && states.contains_key(state));
+            let state = searched_state(row, states);
             if let Some(state) = state.filter(|_| matching_queues.contains(queue)) {
                 // Maintenance leaves few scheduled jobs that are due.
                 let is_few = (state, states.get(&state)) == (State::Scheduled, Some(&When::Past));

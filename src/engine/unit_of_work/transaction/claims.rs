@@ -19,9 +19,6 @@ pub async fn run_claims(
     recurring_in: &HashSet<QueueId>,
     shared: bool,
 ) -> Result<Vec<Statement>, StoreError> {
-    let claims = |request: &&mut WriteRequest| {
-        !request.needs.claim.is_empty() && !request.task.is_abandoned()
-    };
     let wanted = wanted(work, requests);
     // If running jobs are limited, servers count and claim one after the other.
     if shared && let Some(lock) = UnitOfWork::lock_limited_queues(&wanted) {
@@ -71,11 +68,16 @@ pub async fn run_claims(
         }
         writes = Vec::new();
     }
-    for request in requests.iter_mut().filter(claims) {
+    for request in requests.iter_mut().filter(|request| claims(request)) {
         request.run(work);
     }
     writes.extend(work.job_writes());
     Ok(writes)
+}
+
+/// Whether the request is a claim whose caller waits for it.
+fn claims(request: &WriteRequest) -> bool {
+    !request.needs.claim.is_empty() && !request.task.is_abandoned()
 }
 
 /// The first queue of each claim, if they claim from several queues: one of them has the first turn.
@@ -87,7 +89,8 @@ fn first_queues(
     if wanted.len() < 2 {
         return Vec::new();
     }
-    let firsts = requests.iter().filter_map(|request| {
+    let waiting = requests.iter().filter(|request| claims(request));
+    let firsts = waiting.filter_map(|request| {
         let first = request.needs.claim.first()?;
         Some(work.queue(&first.queue)?.id)
     });
@@ -98,9 +101,7 @@ fn first_queues(
 fn wanted(work: &UnitOfWork, requests: &[WriteRequest]) -> Vec<WantedJobs> {
     let mut wanted: Vec<WantedJobs> = Vec::new();
     let mut places = HashMap::<QueueId, usize, RandomState>::default();
-    let waiting = requests
-        .iter()
-        .filter(|request| !request.needs.claim.is_empty() && !request.task.is_abandoned());
+    let waiting = requests.iter().filter(|request| claims(request));
     let all = waiting.flat_map(|request| &request.needs.claim);
     for NextJobs {
         queue,
