@@ -268,8 +268,7 @@ async fn a_claim_gets_250_jobs_with_long_rows_in_order() {
 }
 
 /// Their bodies have more than a transaction reads for claims.
-#[tokio::test]
-async fn an_ordered_claim_gets_all_jobs_of_the_first_queue_before_others() {
+async fn open_with_two_large_queues() -> (Engine, [QueueKey; 2]) {
     let engine = open(false).await;
     let queues = ["first", "second"].map(QueueKey::qless);
     for queue in &queues {
@@ -281,6 +280,12 @@ async fn an_ordered_claim_gets_all_jobs_of_the_first_queue_before_others() {
             add(&engine, queue, vec![job]).await;
         }
     }
+    (engine, queues)
+}
+
+#[tokio::test]
+async fn an_ordered_claim_gets_all_jobs_of_the_first_queue_before_others() {
+    let (engine, queues) = open_with_two_large_queues().await;
     let claim = Claim {
         queues: queues.to_vec(),
         ..Claim::of(q(), "w", 40)
@@ -289,6 +294,27 @@ async fn an_ordered_claim_gets_all_jobs_of_the_first_queue_before_others() {
     let first = (0..30).map(|n| format!("first-{n:02}"));
     let expected: Vec<String> = first
         .chain((0..10).map(|n| format!("second-{n:02}")))
+        .collect();
+    assert_eq!(claimed, expected);
+}
+
+/// Most of them share a transaction, which reads fewer jobs of the first queue than they want.
+#[tokio::test]
+async fn concurrent_ordered_claims_get_all_jobs_of_the_first_queue_before_others() {
+    let (engine, queues) = open_with_two_large_queues().await;
+    let claims = (0..32).map(|_| {
+        let claim = Claim {
+            queues: queues.to_vec(),
+            ..Claim::of(q(), "w", 1)
+        };
+        engine.claim(claim, None)
+    });
+    let claimed = futures::future::try_join_all(claims).await.unwrap();
+    let mut claimed = ids(&claimed.concat());
+    claimed.sort_unstable();
+    let first = (0..30).map(|n| format!("first-{n:02}"));
+    let expected: Vec<String> = first
+        .chain((0..2).map(|n| format!("second-{n:02}")))
         .collect();
     assert_eq!(claimed, expected);
 }

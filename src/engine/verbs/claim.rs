@@ -14,7 +14,7 @@ use crate::engine::model::job::{Job, QueueKey};
 use crate::engine::subscriptions::timer::QUEUES_PER_STATEMENT;
 use crate::engine::tokens::Grant;
 use crate::engine::unit_of_work::{Needs, NextJobs, UnitOfWork};
-use crate::engine::verbs::claim::lease::Claimed;
+use crate::engine::verbs::claim::lease::{Attempt, Claimed};
 use crate::engine::verbs::claim::round_robin::Turns;
 use crate::memory::{SMALL_MAX, reserve_loaded};
 use crate::traces;
@@ -180,7 +180,9 @@ impl Engine {
         let round_robin = Turns::begin(&self.0.round_robin, &mut claim);
         while jobs.len() < count && room > 0 {
             claim.count = (count - jobs.len()).min(CLAIM_MAX);
-            let batch = match self.claim_batch(claim.clone(), now, room).await {
+            let is_last = empty + 1 >= EMPTY_MAX;
+            let attempt = Attempt { room, is_last };
+            let batch = match self.claim_batch(claim.clone(), now, attempt).await {
                 Ok(batch) => batch,
                 Err(error) if jobs.is_empty() => return Err(error),
                 Err(_) => break,
@@ -224,13 +226,18 @@ impl Engine {
         has_jobs
     }
 
-    async fn claim_batch(&self, claim: Claim, now: Option<Time>, room: usize) -> Result<Claimed> {
+    async fn claim_batch(
+        &self,
+        claim: Claim,
+        now: Option<Time>,
+        attempt: Attempt,
+    ) -> Result<Claimed> {
         let needs = Needs {
             claim: claim.wanted(),
             ..Needs::default()
         };
         let items = claim.count_per_queue() * claim.queues.len();
-        let verb = move |work: &mut UnitOfWork| lease::claim(work, &claim, room);
+        let verb = move |work: &mut UnitOfWork| lease::claim(work, &claim, attempt);
         self.write(needs, now, items, verb).await
     }
 }

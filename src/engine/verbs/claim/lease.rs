@@ -31,12 +31,20 @@ pub struct Round {
     pub left: Vec<QueueKey>,
 }
 
-/// Leases up to `count` jobs to the worker; after those with `room` bytes, no more. Round robin starts with the first
-/// queue.
+/// One transaction of a claim.
+#[derive(Clone, Copy)]
+pub struct Attempt {
+    /// Bytes that the texts of its jobs may have, not counting the last one.
+    pub room: usize,
+    /// The claim ends after it, even without a job.
+    pub is_last: bool,
+}
+
+/// Leases up to `count` jobs to the worker. Round robin starts with the first queue.
 ///
 /// # Errors
 /// [`Error::Revoked`].
-pub fn claim(work: &mut UnitOfWork, claim: &Claim, room: usize) -> Result<Claimed> {
+pub fn claim(work: &mut UnitOfWork, claim: &Claim, attempt: Attempt) -> Result<Claimed> {
     if claim
         .grant
         .as_ref()
@@ -45,8 +53,8 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, room: usize) -> Result<Claime
         return Err(Error::Revoked);
     }
     let mut claimed = match claim.order {
-        Order::Ordered => claim_in_order(work, claim, room),
-        Order::RoundRobin => claim_in_turn(work, claim, room),
+        Order::Ordered => claim_in_order(work, claim, attempt),
+        Order::RoundRobin => claim_in_turn(work, claim, attempt.room),
     };
     claimed.has_more |= claim.queues.iter().any(|key| {
         let queue = work.queue(key);
@@ -55,15 +63,18 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, room: usize) -> Result<Claime
     Ok(claimed)
 }
 
-fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, mut room: usize) -> Claimed {
+/// Leases jobs of each queue, but of the next one only if none are left in those before it.
+fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, attempt: Attempt) -> Claimed {
+    let Attempt { mut room, is_last } = attempt;
     let mut jobs = Vec::<Job>::new();
     for queue in &claim.queues {
         let rest = claim.count - jobs.len();
         jobs.extend(claim_from_queue(work, claim, queue, rest, &mut room));
-        // Jobs that the transaction did not load come before those of the next queues.
+        // Jobs that the transaction did not load come before those of the next queues. But if the last attempt still
+        // got none of this queue, jobs of others are better than no job.
         let known = work.queue(queue);
         let has_more = known.is_some_and(|queue| work.has_more(queue.id));
-        if has_more && !jobs.is_empty() && jobs.len() < claim.count {
+        if has_more && !(is_last && jobs.is_empty()) {
             break;
         }
     }
