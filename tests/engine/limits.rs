@@ -267,14 +267,14 @@ async fn a_claim_gets_250_jobs_with_long_rows_in_order() {
     assert_eq!(claim(250).await, expected(0..0));
 }
 
-/// Their bodies have more than a transaction reads for claims.
-async fn open_with_two_large_queues() -> (Engine, [QueueKey; 2]) {
+/// Each queue has 30 jobs with bodies of this size. Those of the first have more than a transaction reads for claims.
+async fn open_with_two_queues(body_sizes: [usize; 2]) -> (Engine, [QueueKey; 2]) {
     let engine = open(false).await;
     let queues = ["first", "second"].map(QueueKey::qless);
-    for queue in &queues {
+    for (queue, size) in queues.iter().zip(body_sizes) {
         for n in 0..30 {
             let job = Put {
-                body: "1".repeat(400_000),
+                body: "1".repeat(size),
                 ..new(&format!("{}-{n:02}", queue.name))
             };
             add(&engine, queue, vec![job]).await;
@@ -283,25 +283,28 @@ async fn open_with_two_large_queues() -> (Engine, [QueueKey; 2]) {
     (engine, queues)
 }
 
+/// The IDs of all jobs of the first queue, and the first few of the second.
+fn all_of_first_and(of_second: usize) -> Vec<String> {
+    let first = (0..30).map(|n| format!("first-{n:02}"));
+    let second = (0..of_second).map(|n| format!("second-{n:02}"));
+    first.chain(second).collect()
+}
+
 #[tokio::test]
 async fn an_ordered_claim_gets_all_jobs_of_the_first_queue_before_others() {
-    let (engine, queues) = open_with_two_large_queues().await;
+    let (engine, queues) = open_with_two_queues([400_000, 400_000]).await;
     let claim = Claim {
         queues: queues.to_vec(),
         ..Claim::of(q(), "w", 40)
     };
     let claimed = ids(&engine.claim(claim, None).await.unwrap());
-    let first = (0..30).map(|n| format!("first-{n:02}"));
-    let expected: Vec<String> = first
-        .chain((0..10).map(|n| format!("second-{n:02}")))
-        .collect();
-    assert_eq!(claimed, expected);
+    assert_eq!(claimed, all_of_first_and(10));
 }
 
 /// Most of them share a transaction, which reads fewer jobs of the first queue than they want.
 #[tokio::test]
 async fn concurrent_ordered_claims_get_all_jobs_of_the_first_queue_before_others() {
-    let (engine, queues) = open_with_two_large_queues().await;
+    let (engine, queues) = open_with_two_queues([400_000, 1]).await;
     let claims = (0..32).map(|_| {
         let claim = Claim {
             queues: queues.to_vec(),
@@ -312,11 +315,7 @@ async fn concurrent_ordered_claims_get_all_jobs_of_the_first_queue_before_others
     let claimed = futures::future::try_join_all(claims).await.unwrap();
     let mut claimed = ids(&claimed.concat());
     claimed.sort_unstable();
-    let first = (0..30).map(|n| format!("first-{n:02}"));
-    let expected: Vec<String> = first
-        .chain((0..2).map(|n| format!("second-{n:02}")))
-        .collect();
-    assert_eq!(claimed, expected);
+    assert_eq!(claimed, all_of_first_and(2));
 }
 
 #[tokio::test]

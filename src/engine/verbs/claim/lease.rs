@@ -56,10 +56,7 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, attempt: Attempt) -> Result<C
         Order::Ordered => claim_in_order(work, claim, attempt),
         Order::RoundRobin => claim_in_turn(work, claim, attempt.room),
     };
-    claimed.has_more |= claim.queues.iter().any(|key| {
-        let queue = work.queue(key);
-        queue.is_some_and(|queue| work.has_more(queue.id))
-    });
+    claimed.has_more |= claim.queues.iter().any(|queue| has_more(work, queue));
     Ok(claimed)
 }
 
@@ -72,9 +69,7 @@ fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, attempt: Attempt) -> Cla
         jobs.extend(claim_from_queue(work, claim, queue, rest, &mut room));
         // Jobs that the transaction did not load come before those of the next queues. But if the last attempt still
         // got none of this queue, jobs of others are better than no job.
-        let known = work.queue(queue);
-        let has_more = known.is_some_and(|queue| work.has_more(queue.id));
-        if has_more && !(is_last && jobs.is_empty()) {
+        if has_more(work, queue) && !(is_last && jobs.is_empty()) {
             break;
         }
     }
@@ -119,6 +114,11 @@ fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim, mut room: usize) -> Claim
         has_more,
         round: Some(Round { last, left }),
     }
+}
+
+fn has_more(work: &UnitOfWork, queue: &QueueKey) -> bool {
+    let queue = work.queue(queue);
+    queue.is_some_and(|queue| work.has_more(queue.id))
 }
 
 fn is_cut(work: &UnitOfWork, queue: &QueueKey) -> bool {
