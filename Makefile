@@ -76,8 +76,8 @@ fmt: ## check the format of the Rust code
 	cargo fmt --check
 
 # One compilation serves the server, its tests and lints: Clippy's driver is a compiler that also lints.
-clippy := CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \
-	RUSTC_WORKSPACE_WRAPPER=$(shell command -v rustup >/dev/null && rustup which clippy-driver || command -v clippy-driver)
+clippy := CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/clippy.sh \
+	CLIPPY_DRIVER=$(shell command -v rustup >/dev/null && rustup which clippy-driver || command -v clippy-driver)
 features := --locked --features ssr,otlp
 # The unit tests are a separate compilation. Optimized, it would take more than twice as long.
 unoptimized := --config profile.serve.package.switchyard.opt-level=0

@@ -49,6 +49,10 @@ use tokio::time::timeout;
 
 use crate::traces::{POSTGRES, SQLITE, StatementSpan};
 
+/// A statement that never ends, until it is interrupted.
+#[cfg(test)]
+pub const ENDLESS: &str = "SELECT count(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)";
+
 /// Failures after which acknowledged writes are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Durability {

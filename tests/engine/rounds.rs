@@ -42,8 +42,11 @@ impl Model {
     }
 }
 
-/// Compares claims with the model. `jobs` has the number of jobs of each queue; a queue without jobs does not exist.
-async fn assert_takes_one_job_of_each_queue_in_turn(jobs: &[usize]) {
+/// How many jobs claims request.
+const COUNTS: [usize; 9] = [1, 250, 5, 2, 400, 1, 37, 250, 300];
+
+/// Compares claims of so many jobs each with the model. `jobs` has the number of jobs of each queue; a queue without jobs does not exist.
+async fn assert_takes_one_job_of_each_queue_in_turn(jobs: &[usize], counts: &[usize]) {
     let engine = engine().await;
     let mut model = Model {
         queues: Vec::new(),
@@ -63,7 +66,7 @@ async fn assert_takes_one_job_of_each_queue_in_turn(jobs: &[usize]) {
     while let Some(put) = puts.next().await {
         put.unwrap().into_iter().for_each(|id| drop(id.unwrap()));
     }
-    for count in [1, 250, 5, 2, 400, 1, 37, 250, 300] {
+    for &count in counts {
         let claimed = engine.claim(round_robin(jobs.len(), count), at(1.0)).await;
         assert_eq!(ids(&claimed.unwrap()), model.claim(count), "{count}");
     }
@@ -72,25 +75,32 @@ async fn assert_takes_one_job_of_each_queue_in_turn(jobs: &[usize]) {
 
 #[tokio::test]
 async fn a_round_robin_claim_takes_one_job_in_turn_of_queues_with_many() {
-    assert_takes_one_job_of_each_queue_in_turn(&[400, 2, 90]).await;
+    assert_takes_one_job_of_each_queue_in_turn(&[400, 2, 90], &COUNTS).await;
+}
+
+#[tokio::test]
+async fn a_round_robin_claim_takes_more_jobs_of_one_queue_than_a_transaction_loads() {
+    for queues in [&[990][..], &[990, 0]] {
+        assert_takes_one_job_of_each_queue_in_turn(queues, &[1, 900, 50, 50]).await;
+    }
 }
 
 #[tokio::test]
 async fn a_round_robin_claim_takes_one_job_in_turn_of_queues_with_many_few_or_none() {
     let few = [60, 0, 0, 7, 0, 1, 0, 0, 0, 0].repeat(4);
-    assert_takes_one_job_of_each_queue_in_turn(&few).await;
+    assert_takes_one_job_of_each_queue_in_turn(&few, &COUNTS).await;
 }
 
 #[tokio::test]
 async fn a_round_robin_claim_finds_the_jobs_of_two_among_a_hundred_queues() {
     let mut two = [0; 100];
     (two[41], two[99]) = (300, 300);
-    assert_takes_one_job_of_each_queue_in_turn(&two).await;
+    assert_takes_one_job_of_each_queue_in_turn(&two, &COUNTS).await;
 }
 
 #[tokio::test]
 async fn a_round_robin_claim_takes_one_job_in_turn_of_300_queues_with_few() {
-    assert_takes_one_job_of_each_queue_in_turn(&[1, 2, 3].repeat(100)).await;
+    assert_takes_one_job_of_each_queue_in_turn(&[1, 2, 3].repeat(100), &COUNTS).await;
 }
 
 /// Each claim creates as many children of a recurring job as it loads.

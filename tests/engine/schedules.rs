@@ -7,7 +7,7 @@ use switchyard::engine::{
 use tempfile::TempDir;
 
 use super::pauses::with_clock;
-use super::{lmstfy_job, new, q};
+use super::{assert_counts, at, engine, ids, lmstfy_job, new, q};
 
 const MINUTE_S: f64 = 60.0;
 const HOUR_S: f64 = 3_600.0;
@@ -120,6 +120,31 @@ async fn missed_runs_of_a_cron_expression_are_created_up_to_the_catch_up_limit()
     assert_eq!(scene.claimed().await, ["r-8", "r-9"]);
     assert_eq!(scene.next().await, 365.0 * 24.0 * HOUR_S + MINUTE_S);
     scene.engine.close().await;
+}
+
+#[tokio::test]
+async fn children_of_a_recurring_job_that_was_created_again_get_free_ids() {
+    let engine = engine().await;
+    let create = async |seconds| {
+        let recurring = Recur {
+            id: Some("r".to_owned()),
+            ..every(1.0)
+        };
+        let made = engine.recur(q(), vec![recurring], at(seconds)).await;
+        assert_eq!(made.unwrap(), [Ok("r".to_owned())]);
+    };
+    create(0.0).await;
+    let children = engine.claim(Claim::of(q(), "w", 60), at(49.5)).await;
+    assert_eq!(children.unwrap().len(), 50);
+    engine.unrecur("r", at(50.0)).await.unwrap();
+    create(50.0).await;
+    let claimed = engine.claim(Claim::of(q(), "w", 1), at(50.0)).await;
+    assert_eq!(ids(&claimed.unwrap()), ["r-51"]);
+    engine.unrecur("r", at(51.0)).await.unwrap();
+    create(51.0).await;
+    let next = engine.peek(&q(), 1, at(51.0)).await.unwrap();
+    assert_eq!(ids(&next), ["r-52"]);
+    assert_counts(&engine, 51.0).await;
 }
 
 /// A search for a run steps through the months from there.

@@ -5,6 +5,7 @@ use super::*;
 use crate::engine::model::job::QueueKey;
 use crate::engine::test_support::{read_number, run_sql, run_statements};
 use crate::engine::{Put, engine_without_tasks as engine};
+use crate::store::ENDLESS;
 
 /// Reads what has changed since the revision that the caches have now, or have when everything has been read.
 async fn read(engine: &Engine, mut refresh: Refresh) -> Refresh {
@@ -178,9 +179,6 @@ async fn the_name_of_a_deleted_queue_can_be_used_again() {
     }
     engine.close().await;
 }
-
-/// A read that ends only when the engine closes.
-const ENDLESS: &str = "SELECT count(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)";
 
 #[tokio::test]
 async fn a_guest_who_reloads_the_caches_does_not_wait_for_other_guests() {

@@ -18,6 +18,9 @@ const FEW_WANTED: usize = 128;
 /// Bytes of candidates that a transaction reads for more than [`FEW_WANTED`], not counting the last one of each queue.
 const CANDIDATES_BYTES_MAX: usize = 32 << 20;
 
+/// Due jobs that maintenance has not promoted yet, of which a transaction looks for those with the highest priority.
+const DUE_MAX: usize = 10_000;
+
 /// Jobs that a claim may lease, in claim order.
 #[derive(Default)]
 pub struct Candidates {
@@ -47,7 +50,12 @@ impl UnitOfWork {
             limit,
         } in wanted
         {
-            let arguments = [(*queue).into(), self.now.0.into(), (*count as i64).into()];
+            let arguments = [
+                (*queue).into(),
+                self.now.0.into(),
+                (*count as i64).into(),
+                due_max(wanted.len(), *count).into(),
+            ];
             batch.push(match bytes_max {
                 None => Statement::new(LOAD_NEXT_JOBS, arguments),
                 Some(max) => Statement::new(LOAD_FIRST_OF_NEXT_JOBS, arguments).with(max),
@@ -237,6 +245,11 @@ fn bytes_max(wanted: &[WantedJobs]) -> Option<i64> {
     (count > FEW_WANTED).then(|| (CANDIDATES_BYTES_MAX / wanted.len()) as i64)
 }
 
+/// How many due jobs of a queue to look through if claims want `count` of it, and jobs of this many queues.
+fn due_max(queues: usize, count: usize) -> i64 {
+    (DUE_MAX / queues).max(count) as i64
+}
+
 /// Maps a number to an integer with the same ordering.
 fn rank(number: f64) -> i64 {
     // Adding 0 turns -0 into 0. The bits of negative numbers sort in reverse.
@@ -253,8 +266,8 @@ const LOCK_QUEUES: &str = "
 UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)";
 
 /// The first few each of: jobs with expired leases, jobs taken from their workers, waiting jobs, and due jobs that
-/// maintenance has not promoted yet. Excludes jobs whose time to live has ended. Of more than 10,000 due jobs,
-/// considers those due first. The two outer limits change nothing: with them, SQLite prepares to sort due jobs only if
+/// maintenance has not promoted yet. Excludes jobs whose time to live has ended. Of more than `$4` due jobs, considers
+/// those due first. The two outer limits change nothing: with them, SQLite prepares to sort due jobs only if
 /// there are any, and opens the table of jobs once instead of once for each part.
 macro_rules! next_jobs {
     ($columns:literal, expired: $expired:literal, timed_out: $timed_out:literal, available: $available:literal) => {
@@ -275,7 +288,7 @@ macro_rules! next_jobs {
                                      SELECT seq, priority, ready_at FROM jobs
                                      WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2
                                          AND (expires_at IS NULL OR expires_at > $2)
-                                     ORDER BY ready_at, seq LIMIT 10000) AS soonest
+                                     ORDER BY ready_at, seq LIMIT $4 + 0) AS soonest
                                  ORDER BY priority, ready_at, seq LIMIT $3 + 0) AS due
                 LIMIT CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2)
                            THEN $3 ELSE 0 END) AS due_if_any
@@ -292,8 +305,8 @@ const LOAD_NEXT_JOBS: &str = concat!(
     ") AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq"
 );
 
-/// Of the same jobs, those before which fewer than `$4` bytes are claimed. The last column is the number of bytes up to
-/// the end of the job: if it is `$4` or more for any of them, there may be others.
+/// Of the same jobs, those before which fewer than `$5` bytes are claimed. The last column is the number of bytes up to
+/// the end of the job: if it is `$5` or more for any of them, there may be others.
 const LOAD_FIRST_OF_NEXT_JOBS: &str = concat!(
     "SELECT ",
     job_columns!(short),
@@ -310,7 +323,7 @@ const LOAD_FIRST_OF_NEXT_JOBS: &str = concat!(
         available: "seq, 2 AS kind, priority, ready_at AS due_at"
     ),
     ") AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq) AS n) AS c
-    CROSS JOIN jobs AS j WHERE c.total - c.bytes < $4 AND j.seq = c.seq"
+    CROSS JOIN jobs AS j WHERE c.total - c.bytes < $5 AND j.seq = c.seq"
 );
 
 #[cfg(test)]
@@ -335,7 +348,13 @@ mod tests {
     async fn read(engine: &Engine, bytes: i64) -> Vec<String> {
         let queue = engine.known_queues().get(&QueueKey::qless("q")).unwrap().id;
         let soon = engine.now(None).plus_seconds(100.0);
-        let arguments = [queue.into(), soon.0.into(), 10.into(), bytes.into()];
+        let arguments = [
+            queue.into(),
+            soon.0.into(),
+            10.into(),
+            10.into(),
+            bytes.into(),
+        ];
         let load = Statement::new(LOAD_FIRST_OF_NEXT_JOBS, arguments);
         let answers = engine.readers().read(vec![load]).await.unwrap();
         let rows = answers.iter().flat_map(|answer| &answer.rows);
@@ -373,6 +392,19 @@ mod tests {
             assert_eq!(read(&engine, bytes).await, expected, "{bytes} bytes");
         }
         engine.close().await;
+    }
+
+    #[test]
+    fn all_queues_of_a_transaction_share_10_000_due_jobs() {
+        for (queues, count, expected) in [
+            (1, 1, 10_000),
+            (8, 1, 1_250),
+            (100, 2, 100),
+            (100, 250, 250),
+            (20_000, 1, 1),
+        ] {
+            assert_eq!(due_max(queues, count), expected, "{queues} queues");
+        }
     }
 
     #[test]

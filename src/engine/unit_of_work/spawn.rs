@@ -26,13 +26,18 @@ pub struct Planned {
     pub children: usize,
 }
 
-/// The IDs that the children might get: twice as many as children, because some may be in use.
+/// The IDs that the children might get.
 fn ids_of_children(planned: &Planned) -> impl Iterator<Item = String> {
-    let ids = i64::try_from(planned.children)
-        .unwrap_or(i64::MAX)
-        .saturating_mul(2);
     let due = &planned.due;
-    (1..=ids).map(|n| format!("{}-{}", due.id, due.children_count.saturating_add(n)))
+    (1..=ids_tried(planned.children))
+        .map(|n| format!("{}-{}", due.id, due.children_count.saturating_add(n)))
+}
+
+/// How many IDs to try for this many children, because some may be in use: by the children of an earlier recurring job
+/// with the same ID, or by jobs of a client.
+fn ids_tried(children: usize) -> i64 {
+    let children = i64::try_from(children).unwrap_or(i64::MAX);
+    children.saturating_mul(2).saturating_add(8)
 }
 
 /// Bytes of the children's bodies, tags and classes that a transaction creates; one child may exceed it.
@@ -50,9 +55,9 @@ const SEARCHES_MAX: usize = 500;
 /// The size of an empty list of tags.
 const NO_TAGS_BYTES: usize = "[]".len();
 
-/// Distributes the `wanted` jobs of each queue over its due recurring jobs, in the order in which they are due. None gets more children than are
-/// due. Also returns the queues with more due children than one transaction creates. `firsts`: the first queue of each
-/// claim.
+/// Distributes the `wanted` jobs of each queue over its due recurring jobs, in the order in which they are due. None
+/// gets more children than are due. Also returns the queues with more due children than one transaction creates.
+/// `firsts`: the first queue of each claim.
 pub fn planned(
     wanted: &[WantedJobs],
     firsts: &[QueueId],
@@ -157,8 +162,7 @@ pub fn spawn(
     let now = work.now;
     skip_missed(recurring, now);
     let mut children = Vec::new();
-    let ids = i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(2);
-    let last = recurring.children_count.saturating_add(ids);
+    let last = recurring.children_count.saturating_add(ids_tried(count));
     while recurring.next_at <= now && children.len() < count && recurring.children_count < last {
         recurring.children_count += 1;
         let id = format!("{}-{}", recurring.id, recurring.children_count);
@@ -293,6 +297,10 @@ impl UnitOfWork {
                 continue;
             };
             let children = spawn(self, &mut recurring, &taken, count);
+            if children.len() < count && recurring.next_at <= self.now {
+                // All IDs that were tried are in use. The next transaction tries others.
+                self.note_more(recurring.queue);
+            }
             *left -= children.len();
             self.spawned.count += children.len();
             self.spawned.bytes += children.len() * recurring.body.len();

@@ -92,9 +92,12 @@ const ATTEMPTS_MAX: u32 = 3;
 
 const RETRY_DELAY: Duration = Duration::from_millis(4);
 
-/// Maximum number of consecutive transactions of a claim that lease no job although more are available, because they
-/// only fail jobs whose lease has expired and that have no retries left.
-const EMPTY_MAX: u32 = 64;
+/// Maximum number of consecutive transactions of a claim that lease no job although more are available: because other
+/// claims get those that were loaded, or because the IDs of due children are in use.
+pub const EMPTY_MAX: u32 = 64;
+
+/// Seconds until a poll that got nothing after [`EMPTY_MAX`] transactions tries again.
+const EMPTY_DELAY_S: f64 = 0.1;
 
 /// Queues that one transaction claims from.
 const QUEUES_MAX: usize = 8;
@@ -188,6 +191,12 @@ impl Engine {
                 Err(_) => break,
             };
             empty = if batch.jobs.is_empty() { empty + 1 } else { 0 };
+            if batch.has_more && empty >= EMPTY_MAX {
+                // Nothing else wakes a poll for the jobs that it did not get.
+                let soon = self.now(None).plus_seconds(EMPTY_DELAY_S);
+                let queues = claim.queues.iter();
+                queues.for_each(|queue| self.subscriptions().available_at(queue, soon));
+            }
             let has_more = batch.has_more && empty < EMPTY_MAX;
             let is_all = batch.jobs.len() < claim.count && !has_more;
             let bytes = batch.jobs.iter().map(Job::text_bytes).sum::<usize>();

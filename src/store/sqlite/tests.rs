@@ -3,11 +3,8 @@ use std::time::Duration;
 use super::checkpoints::log_pages;
 use super::readers::Readers;
 use super::*;
-use crate::store::Durability;
 use crate::store::rows::{Arg, Statement};
-
-/// A statement that would never end.
-const ENDLESS: &str = "SELECT count(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)";
+use crate::store::{Durability, ENDLESS};
 
 #[tokio::test]
 async fn long_reads_end_after_their_time_and_when_they_are_dropped() {

@@ -10,6 +10,9 @@ use super::qless::exhausted;
 /// Jobs that one transaction claims.
 const CLAIM_MAX: usize = 250;
 
+/// Consecutive transactions of a claim that lease no job.
+const EMPTY_MAX: usize = 64;
+
 /// The next jobs of a queue.
 #[derive(Debug, Default)]
 struct Candidates {
@@ -18,9 +21,15 @@ struct Candidates {
     free: Option<usize>,
     /// Whether there may be more jobs: as many were found as requested.
     is_cut: bool,
+    /// Whether a child is due whose possible IDs are all in use.
+    has_more: bool,
 }
 
 impl Candidates {
+    fn has_more(&self) -> bool {
+        self.has_more && self.has_room()
+    }
+
     fn has_room(&self) -> bool {
         self.free != Some(0)
     }
@@ -65,9 +74,12 @@ impl Model {
             let next = self.turns.get(&turn).copied().unwrap_or_default();
             claim.queues.rotate_left(next % all.len());
         }
-        while jobs.len() < count {
+        let mut empty = 0;
+        while jobs.len() < count && empty < EMPTY_MAX {
             claim.count = (count - jobs.len()).min(CLAIM_MAX);
-            let batch = self.claim_batch(&claim);
+            let is_last = empty + 1 == EMPTY_MAX;
+            let batch = self.claim_batch(&claim, is_last);
+            empty = if batch.jobs.is_empty() { empty + 1 } else { 0 };
             let is_all = batch.jobs.len() < claim.count && !batch.has_more;
             jobs.extend(batch.jobs);
             if let Some((last, left)) = batch.round {
@@ -85,7 +97,7 @@ impl Model {
     }
 
     /// Claims jobs in one transaction.
-    fn claim_batch(&mut self, claim: &Claim) -> Batch {
+    fn claim_batch(&mut self, claim: &Claim, is_last: bool) -> Batch {
         let mut all = All::new();
         for queue in &claim.queues {
             let known = self.queues.get(queue);
@@ -94,11 +106,9 @@ impl Model {
                 all.insert(queue.clone(), found);
             }
         }
-        if claim.queues.len() > 1 {
-            for found in all.values_mut() {
-                let count = found.expired.len() + found.waiting.len();
-                found.is_cut = count >= per_queue(claim);
-            }
+        for found in all.values_mut() {
+            let count = found.expired.len() + found.waiting.len();
+            found.is_cut = count >= per_queue(claim) || found.has_more;
         }
         // The engine does not look at more jobs than the queue has room for, even if a grace period begins for one.
         for found in all.values_mut() {
@@ -106,13 +116,23 @@ impl Model {
             found.expired.truncate(free);
             found.waiting.truncate(free);
         }
-        if claim.order == Order::RoundRobin {
-            return self.claim_in_turn(claim, &mut all);
-        }
+        let mut batch = match claim.order {
+            Order::RoundRobin => self.claim_in_turn(claim, &mut all),
+            Order::Ordered => self.claim_in_order(claim, &mut all, is_last),
+        };
+        batch.has_more |= all.values().any(Candidates::has_more);
+        batch
+    }
+
+    fn claim_in_order(&mut self, claim: &Claim, all: &mut All, is_last: bool) -> Batch {
         let mut jobs = Vec::new();
         for queue in &claim.queues {
             let rest = claim.count - jobs.len();
-            jobs.extend(self.claim_from(claim, queue, rest, &mut all));
+            jobs.extend(self.claim_from(claim, queue, rest, all));
+            let has_more = all.get(queue).is_some_and(Candidates::has_more);
+            if has_more && !(is_last && jobs.is_empty()) {
+                break;
+            }
         }
         Batch {
             jobs,
@@ -149,7 +169,7 @@ impl Model {
             last.is_none()
                 || all.get(queue).is_some_and(|found| {
                     let is_loaded = found.expired.len() + found.waiting.len() > 0;
-                    (is_loaded || found.is_cut) && found.has_room()
+                    (is_loaded || found.is_cut || found.has_more) && found.has_room()
                 })
         });
         Batch {
@@ -186,12 +206,14 @@ impl Model {
         let free = self.concurrency(queue);
         let free = free.map(|max| max.saturating_sub(running));
         let wanted = count.min(free.unwrap_or(usize::MAX));
-        waiting.extend(self.spawn(queue, count, wanted.saturating_sub(expired.len())));
+        let (children, has_more) = self.spawn(queue, count, wanted.saturating_sub(expired.len()));
+        waiting.extend(children);
         Candidates {
             expired: expired.into(),
             waiting: self.in_order(waiting),
             free,
             is_cut: false,
+            has_more,
         }
     }
 
@@ -206,7 +228,7 @@ impl Model {
     }
 
     /// Creates up to `left` children that are due in the queue, of up to `count` recurring jobs.
-    fn spawn(&mut self, queue: &QueueKey, count: usize, mut left: usize) -> Vec<Key> {
+    fn spawn(&mut self, queue: &QueueKey, count: usize, mut left: usize) -> (Vec<Key>, bool) {
         let now = self.now;
         let due = self.recurring.iter();
         let due = due.filter(|(_, it)| it.queue == *queue && it.next_at <= now);
@@ -215,7 +237,7 @@ impl Model {
             .collect();
         due.sort();
         due.truncate(count);
-        let (mut children, mut planned) = (Vec::new(), count);
+        let (mut children, mut planned, mut has_more) = (Vec::new(), count, false);
         for (next_at, _, id) in due {
             let interval = self.recurring[&id].interval;
             let missed = usize::try_from((now - next_at) / interval).unwrap_or(usize::MAX);
@@ -224,11 +246,13 @@ impl Model {
             // If no more jobs are wanted, it stays as it is.
             if plan.min(left) > 0 {
                 let spawned = self.spawn_of(&id, plan, plan.min(left));
+                let is_due = self.recurring[&id].next_at <= now;
+                has_more |= spawned.len() < plan.min(left) && is_due;
                 left -= spawned.len();
                 children.extend(spawned);
             }
         }
-        children
+        (children, has_more)
     }
 
     /// Creates up to `count` children of one recurring job. `planned` limits how many used IDs are skipped.
@@ -242,8 +266,8 @@ impl Model {
             it.next_at += (behind - backlog + it.interval - 1) / it.interval * it.interval;
         }
         let (first, mut children) = (it.children, Vec::new());
-        let looked_up = first + i64::try_from(planned).unwrap_or(i64::MAX) * 2;
-        let last = first + i64::try_from(count).unwrap_or(i64::MAX) * 2;
+        let tried = |children| 2 * i64::try_from(children).unwrap_or(i64::MAX) + 8;
+        let (looked_up, last) = (first + tried(planned), first + tried(count));
         while it.next_at <= self.now && children.len() < count && it.children < last {
             it.children += 1;
             let key = qless(&format!("{id}-{}", it.children));
@@ -360,12 +384,13 @@ impl Model {
 
     /// The IDs of the next jobs.
     pub fn peek(&mut self, queue: &QueueKey, count: usize) -> Outcome {
-        let mut left = count;
-        while left > 0 && self.has_due_child(queue) {
-            let spawned = self.candidates_spawned(queue, left);
-            if spawned == 0 {
+        let (mut left, mut empty) = (count, 0);
+        while left > 0 && empty < EMPTY_MAX && self.has_due_child(queue) {
+            let (spawned, has_more) = self.candidates_spawned(queue, left);
+            if spawned == 0 && !has_more {
                 break;
             }
+            empty = if spawned == 0 { empty + 1 } else { 0 };
             left = left.saturating_sub(spawned);
         }
         let now = self.now;
@@ -393,10 +418,10 @@ impl Model {
         all.any(|it| it.queue == *queue && it.next_at <= self.now)
     }
 
-    /// Creates children as a claim of `count` jobs would. Returns how many.
-    fn candidates_spawned(&mut self, queue: &QueueKey, count: usize) -> usize {
+    /// Creates children as a claim of `count` jobs would. Returns how many, and whether there are more.
+    fn candidates_spawned(&mut self, queue: &QueueKey, count: usize) -> (usize, bool) {
         let before = self.jobs.len();
-        self.candidates(queue, count);
-        self.jobs.len() - before
+        let found = self.candidates(queue, count);
+        (self.jobs.len() - before, found.has_more())
     }
 }

@@ -63,9 +63,7 @@ pub async fn run_claims(
                 .await?;
             work.spawn(&wanted, &planned, &answers)?;
         }
-        if requests.iter().any(|it| it.needs.claim.len() > 1) {
-            work.note_cut(&wanted);
-        }
+        work.note_cut(&wanted);
         writes = Vec::new();
     }
     for request in requests.iter_mut().filter(|request| claims(request)) {

@@ -117,18 +117,21 @@ fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim, mut room: usize) -> Claim
 }
 
 fn has_more(work: &UnitOfWork, queue: &QueueKey) -> bool {
-    let queue = work.queue(queue);
-    queue.is_some_and(|queue| work.has_more(queue.id))
+    id_unless_paused(work, queue).is_some_and(|id| work.has_more(id))
 }
 
 fn is_cut(work: &UnitOfWork, queue: &QueueKey) -> bool {
-    let queue = work.queue(queue);
-    queue.is_some_and(|queue| work.is_cut(queue.id))
+    id_unless_paused(work, queue).is_some_and(|id| work.is_cut(id))
 }
 
 fn may_have_more(work: &UnitOfWork, queue: &QueueKey) -> bool {
-    let queue = work.queue(queue);
-    queue.is_some_and(|queue| work.may_have_more(queue.id))
+    id_unless_paused(work, queue).is_some_and(|id| work.may_have_more(id))
+}
+
+/// A peek in the same transaction loads jobs of a paused queue too.
+fn id_unless_paused(work: &UnitOfWork, queue: &QueueKey) -> Option<QueueId> {
+    let queue = work.queue(queue)?;
+    (!queue.is_paused(work.now)).then_some(queue.id)
 }
 
 /// Leases up to `count` jobs of `queue` to the worker, unless it is paused. `room` is the remaining size for texts in

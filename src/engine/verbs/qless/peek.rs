@@ -7,7 +7,7 @@ use crate::engine::model::job::{EffectiveState, Job, QueueKey};
 use crate::engine::model::page::Page;
 use crate::engine::model::recurring::due;
 use crate::engine::unit_of_work::{Needs, NextJobs, UnitOfWork};
-use crate::engine::verbs::claim::CLAIM_MAX;
+use crate::engine::verbs::claim::{CLAIM_MAX, EMPTY_MAX};
 
 impl Engine {
     /// The first `count` jobs in claim order. Like a claim, spawns the due children of recurring jobs; changes nothing
@@ -18,9 +18,10 @@ impl Engine {
         count: usize,
         now: Option<Time>,
     ) -> Result<Vec<Job>> {
-        let (mut left, mut bytes) = (count, 0);
+        let (mut left, mut bytes, mut empty) = (count, 0, 0);
         while left > 0
             && bytes < RESPONSE_BYTES_MAX
+            && empty < EMPTY_MAX
             && self.has_due_child(queue, self.now(now)).await?
         {
             let count = left.min(CLAIM_MAX);
@@ -32,11 +33,17 @@ impl Engine {
                 }],
                 ..Needs::default()
             };
-            let spawned = |work: &mut UnitOfWork| Ok(work.spawned);
-            let spawned = self.write(needs, now, count, spawned).await?;
-            if spawned.count == 0 {
+            let key = queue.clone();
+            let spawned = move |work: &mut UnitOfWork| {
+                let queue = work.queue(&key);
+                let has_more = queue.is_some_and(|queue| work.has_more(queue.id));
+                Ok((work.spawned, has_more))
+            };
+            let (spawned, has_more) = self.write(needs, now, count, spawned).await?;
+            if spawned.count == 0 && !has_more {
                 break;
             }
+            empty = if spawned.count == 0 { empty + 1 } else { 0 };
             left = left.saturating_sub(spawned.count);
             bytes += spawned.bytes;
         }
