@@ -11,7 +11,7 @@ use crate::engine::error::Result;
 use crate::engine::maintenance::{Done, SystemRequest, SystemTask};
 use crate::engine::unit_of_work::transaction::{Verb, WriteRequest};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::{BYTES_PER_WEIGHT, Engine, write_timeout};
+use crate::engine::{BYTES_PER_WEIGHT, Engine, WEIGHT_OF_SEARCH, write_timeout};
 use crate::store::StoreError;
 use crate::traces::Trace;
 
@@ -31,8 +31,11 @@ impl Engine {
             sender,
         });
         let waiting = self.queue_request(WriteRequest {
-            // Bytes and links bound a transaction too, not only the number of verbs.
-            weight: weight + needs.bytes / BYTES_PER_WEIGHT + needs.links,
+            // Bytes, links and searches bound a transaction too, not only the number of verbs.
+            weight: weight
+                + needs.bytes / BYTES_PER_WEIGHT
+                + needs.links
+                + needs.searches * WEIGHT_OF_SEARCH,
             load: 0,
             needs,
             now,

@@ -44,7 +44,6 @@ use crate::engine::tokens::TokenChanges;
 use crate::engine::unit_of_work::candidates::Candidates;
 use crate::engine::unit_of_work::counters::Counters;
 use crate::engine::unit_of_work::recent::Deferred;
-use crate::engine::unit_of_work::spawn::Spawned;
 use crate::store::{Row, Statement, StoreError};
 use crate::traces::Trace;
 pub use audited::Audit;
@@ -106,7 +105,6 @@ pub struct UnitOfWork {
     pub completed: bool,
     /// Ticks used so far, 1 µs each; see [`UnitOfWork::next_tick`].
     pub ticks: i64,
-    pub spawned: Spawned,
     /// How many rows a system task has changed or deleted; for empty queues, 1 if some are left to check.
     pub affected: usize,
     /// Whether a maintenance task has left jobs to its next transaction, because of their size.
@@ -196,7 +194,6 @@ impl UnitOfWork {
             history_max: shared.config.whole_number("max-job-history"),
             completed: false,
             ticks: 0,
-            spawned: Spawned::default(),
             affected: 0,
             leaves_jobs: false,
             flushes: false,

@@ -103,6 +103,27 @@ async fn a_round_robin_claim_takes_one_job_in_turn_of_300_queues_with_few() {
     assert_takes_one_job_of_each_queue_in_turn(&[1, 2, 3].repeat(100), &COUNTS).await;
 }
 
+/// A transaction does not load the bodies of all that it claims.
+#[tokio::test]
+async fn a_round_robin_claim_takes_one_long_job_in_turn() {
+    let engine = engine().await;
+    for n in 0..2 {
+        for job in 0..10 {
+            let job = Put {
+                body: "1".repeat(1 << 20),
+                ..new(&format!("{n}-{job}"))
+            };
+            let put = engine.put(queue(n), vec![job], "client".to_owned(), at(0.0));
+            put.await.unwrap().remove(0).unwrap();
+        }
+    }
+    for first in [0, 2] {
+        let claimed = engine.claim(round_robin(2, 4), at(1.0)).await.unwrap();
+        let in_turn = (first..first + 2).flat_map(|job| [format!("0-{job}"), format!("1-{job}")]);
+        assert_eq!(ids(&claimed), in_turn.collect::<Vec<_>>());
+    }
+}
+
 /// Each claim creates as many children of a recurring job as it loads.
 #[tokio::test]
 async fn a_round_robin_claim_loads_few_jobs_of_each_of_many_queues() {

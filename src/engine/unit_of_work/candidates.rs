@@ -9,6 +9,7 @@ use std::collections::{HashSet, VecDeque};
 use crate::engine::model::job::{JobKey, Protocol, QueueId, QueueKey, State};
 use crate::engine::model::job_rows::{job_bytes, job_columns};
 use crate::engine::model::recurring::{self, Due};
+use crate::engine::unit_of_work::spawn::Spawned;
 use crate::engine::unit_of_work::{UnitOfWork, WantedJobs};
 use crate::store::{Statement, StatementResult, StoreError};
 
@@ -32,6 +33,7 @@ pub struct Candidates {
     pub(super) has_more: bool,
     /// As many were loaded as requested, so there may be more.
     is_cut: bool,
+    spawned: Spawned,
 }
 
 impl UnitOfWork {
@@ -60,11 +62,10 @@ impl UnitOfWork {
                 None => Statement::new(LOAD_NEXT_JOBS, arguments),
                 Some(max) => Statement::new(LOAD_FIRST_OF_NEXT_JOBS, arguments).with(max),
             });
-            if limit.is_some() {
-                batch.push(Statement::new(
-                    RUNNING,
-                    [(*queue).into(), self.now.0.into()],
-                ));
+            if let Some(max) = limit {
+                let max = i64::try_from(*max).unwrap_or(i64::MAX);
+                let arguments = [(*queue).into(), self.now.0.into(), max.into()];
+                batch.push(Statement::new(RUNNING, arguments));
             }
             if recurring.contains(queue) || self.recurring_in.contains(queue) {
                 batch.push(recurring::due(*queue, self.now, *count));
@@ -136,6 +137,7 @@ impl UnitOfWork {
                     free_capacity,
                     has_more,
                     is_cut: false,
+                    spawned: Spawned::default(),
                 },
             );
         }
@@ -169,11 +171,25 @@ impl UnitOfWork {
             .is_some_and(|candidates| candidates.has_more && candidates.free_capacity != Some(0))
     }
 
-    /// Notes that more jobs of the queue could be claimed.
-    pub fn note_more(&mut self, queue: QueueId) {
+    /// Notes that more children of recurring jobs are due in the queue, and could be claimed.
+    pub fn note_more_children(&mut self, queue: QueueId) {
         if let Some(candidates) = self.candidates.get_mut(&queue) {
-            candidates.has_more = true;
+            (candidates.has_more, candidates.spawned.has_more) = (true, true);
         }
+    }
+
+    /// Notes that the transaction created so many children in the queue, each with a body of this size.
+    pub fn note_spawned(&mut self, queue: QueueId, count: usize, body_bytes: usize) {
+        if let Some(candidates) = self.candidates.get_mut(&queue) {
+            candidates.spawned.count += count;
+            candidates.spawned.bytes += count * body_bytes;
+        }
+    }
+
+    /// The children that the transaction created in the queue.
+    pub fn spawned(&self, queue: QueueId) -> Spawned {
+        let candidates = self.candidates.get(&queue);
+        candidates.map_or_else(Spawned::default, |candidates| candidates.spawned)
     }
 
     /// Notes the queues of which as many candidates were loaded as requested.
@@ -257,9 +273,10 @@ fn rank(number: f64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
-/// The number of jobs of a queue that run with an unexpired lease.
-const RUNNING: &str =
-    "SELECT count(*) FROM jobs WHERE queue = $1 AND state = {running} AND lease_until > $2";
+/// The number of jobs of a queue that run with an unexpired lease, up to `$3`.
+const RUNNING: &str = "
+SELECT count(*) FROM (
+    SELECT seq FROM jobs WHERE queue = $1 AND state = {running} AND lease_until > $2 LIMIT $3 + 0) AS r";
 
 /// Changes nothing, but locks the rows until the end of the transaction.
 const LOCK_QUEUES: &str = "

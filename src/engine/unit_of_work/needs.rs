@@ -41,6 +41,8 @@ pub struct Needs {
     pub bytes: usize,
     /// The number of tags and dependencies that may change. Each is a row.
     pub links: usize,
+    /// The number of searches for runs of cron expressions.
+    pub searches: usize,
     /// The verb changes no dependencies, so it does not need those of the named jobs, nor their dependents.
     pub keeps_edges: bool,
     /// The verb releases the dependents of the named jobs, so these are loaded too.

@@ -12,11 +12,14 @@ use crate::engine::unit_of_work::load::qless_keys;
 use crate::engine::unit_of_work::{UnitOfWork, WantedJobs};
 use crate::store::{Statement, StatementResult, StoreError};
 
-/// Children that a transaction created, and the bytes of their bodies.
+/// The children that a transaction created in a queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spawned {
     pub count: usize,
+    /// The size of their bodies.
     pub bytes: usize,
+    /// Whether others are due, which another transaction must create.
+    pub has_more: bool,
 }
 
 /// A due recurring job, and the most children to create.
@@ -40,6 +43,9 @@ fn ids_tried(children: usize) -> i64 {
     children.saturating_mul(2).saturating_add(8)
 }
 
+/// Children that a transaction creates.
+const CHILDREN_MAX: usize = 250;
+
 /// Bytes of the children's bodies, tags and classes that a transaction creates; one child may exceed it.
 const CHILDREN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -51,6 +57,9 @@ const CRON_BACKLOG_MAX: i64 = 1_000;
 
 /// Searches for runs of cron expressions in a transaction; those of one recurring job may exceed it.
 const SEARCHES_MAX: usize = 500;
+
+/// Stepping through this time, in microseconds, counts as one search: 20 days.
+const DAYS_OF_SEARCH: i64 = 20 * 86_400 * 1_000_000;
 
 /// The size of an empty list of tags.
 const NO_TAGS_BYTES: usize = "[]".len();
@@ -67,7 +76,7 @@ pub fn planned(
     let mut left: HashMap<QueueId, usize> = wanted.iter().map(|it| (it.queue, it.count)).collect();
     let (mut planned, mut cut) = (Vec::new(), Vec::new());
     let (mut bytes_left, mut tag_bytes_left) = (CHILDREN_BYTES_MAX, CHILDREN_TAG_BYTES_MAX);
-    let mut searches_left = SEARCHES_MAX;
+    let (mut children_left, mut searches_left) = (CHILDREN_MAX, SEARCHES_MAX);
     for due in in_turn(wanted, firsts, all, now) {
         // Its children are created in the order in which they are due.
         if cut.last() == Some(&due.queue) {
@@ -84,6 +93,7 @@ pub fn planned(
                 .div_ceil(bytes)
                 .min(tag_bytes_left.div_ceil(tag_bytes)),
         };
+        let fitting = fitting.min(children_left);
         // One more than fits shows that there are more.
         let max = (*left).min(fitting.saturating_add(1));
         if max == 0 {
@@ -95,11 +105,12 @@ pub fn planned(
             false => max.max(2),
         };
         let missed = due.missed(now, counted);
-        let (wanted, searches) = (missed.min(max), searches(&due, missed, counted));
+        let (wanted, searches) = (missed.min(max), searches(&due, missed, counted, now));
         let children = match searches_left > 0 || searches == 0 {
             true => wanted.min(fitting),
             false => 0,
         };
+        children_left = children_left.saturating_sub(children);
         searches_left = searches_left.saturating_sub(searches);
         bytes_left = bytes_left.saturating_sub(children.saturating_mul(bytes));
         tag_bytes_left = tag_bytes_left.saturating_sub(children.saturating_mul(tag_bytes));
@@ -133,23 +144,25 @@ fn in_turn(wanted: &[WantedJobs], firsts: &[QueueId], mut all: Vec<Due>, now: Ti
     let mut costs: HashMap<QueueId, usize> = costs.collect();
     for due in &all {
         if let Some(cost) = costs.get_mut(&due.queue) {
-            *cost = cost.saturating_add(searches(due, 1, 1));
+            *cost = cost.saturating_add(searches(due, 1, 1, now));
         }
     }
     all.sort_by_key(|due| costs.get(&due.queue).copied());
     all
 }
 
-/// At most how many runs are searched to create children of which this many were counted, up to `max`: each of them, and,
-/// to skip missed runs, each of the last ones ([`skip_missed`]).
-fn searches(due: &Due, missed: usize, max: usize) -> usize {
+/// At most how many runs are searched to create children of which this many were counted, up to `max`: each of them
+/// twice, because creating them repeats the count, and, to skip missed runs, each of the last ones ([`skip_missed`]). A
+/// search steps through the days between two runs, so these count too.
+fn searches(due: &Due, missed: usize, max: usize, now: Time) -> usize {
     if due.cron.is_none() {
         return 0;
     }
     let kept = usize::try_from(due.backlog.min(CRON_BACKLOG_MAX)).unwrap_or_default();
     // If there are fewer than `max`, no more were missed.
     let skipped = if missed < max { kept.min(missed) } else { kept };
-    missed + skipped
+    let behind = now.0.saturating_sub(due.next_at.0) / DAYS_OF_SEARCH;
+    (2 * missed + skipped).saturating_add(usize::try_from(behind).unwrap_or_default())
 }
 
 /// Creates up to `count` due children. Skips the IDs in `taken`, those of [`ids_of_children`] that are in use.
@@ -299,11 +312,10 @@ impl UnitOfWork {
             let children = spawn(self, &mut recurring, &taken, count);
             if children.len() < count && recurring.next_at <= self.now {
                 // All IDs that were tried are in use. The next transaction tries others.
-                self.note_more(recurring.queue);
+                self.note_more_children(recurring.queue);
             }
             *left -= children.len();
-            self.spawned.count += children.len();
-            self.spawned.bytes += children.len() * recurring.body.len();
+            self.note_spawned(recurring.queue, children.len(), recurring.body.len());
             let keys: Vec<_> = children.iter().map(|child| child.key.clone()).collect();
             children.into_iter().for_each(|child| self.insert(child));
             self.add_waiting(recurring.queue, keys);
@@ -404,6 +416,17 @@ mod tests {
         assert_eq!(cut, [1]);
     }
 
+    #[test]
+    fn the_queues_of_a_transaction_share_250_children() {
+        let other = Due {
+            queue: 2,
+            ..due("b", 1, false)
+        };
+        let all = vec![due("a", 1, false), other];
+        let (planned, cut) = plan(2, 200, all, Time(1_000_000_000));
+        assert_eq!((planned, cut), (names(&["a 200", "b 50"]), vec![2]));
+    }
+
     /// To skip missed runs, each of the last 1,000 is searched.
     #[test]
     fn a_transaction_searches_500_runs_of_cron_expressions() {
@@ -434,9 +457,17 @@ mod tests {
         let (planned, cut) = plan(4, 10, all(), Time(180_000_000));
         let each = names(&["b 10", "d 3", "a 3", "c 3"]);
         assert_eq!((planned, cut), (each, vec![]));
+        // A search steps through the days between two runs.
+        let rare = |id: &str| Due {
+            next_at: Time(-30 * 365 * 86_400_000_000),
+            ..due(id, 1, true)
+        };
+        let all = || vec![rare("a"), other("b", 2, true)];
+        let (planned, cut) = plan(2, 1, all(), Time(1_000_000_000_001));
+        assert_eq!((planned, cut), (names(&["a 1"]), vec![2]));
         // One recurring job may need more.
         let (planned, cut) = plan(1, 5_000, vec![skipping("a", 1)], Time(1_000_000_000_000));
-        assert_eq!((planned, cut), (names(&["a 5000"]), vec![]));
+        assert_eq!((planned, cut), (names(&["a 250"]), vec![1]));
     }
 
     fn names(names: &[&str]) -> Vec<String> {

@@ -260,7 +260,10 @@ async fn load(session: &Session, script: &str) -> Result<Option<(String, qless::
         return Ok(None);
     }
     let api = &session.api;
-    api.scripts.load(&api.engine, script).await
+    let loaded = api.scripts.load(&api.engine, script).await;
+    // The script was searched.
+    pace(script.len()).await;
+    loaded
 }
 
 // ---- keys ----

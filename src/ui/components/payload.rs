@@ -10,6 +10,7 @@ use std::cell::Cell;
 use leptos::prelude::*;
 
 use crate::budget::Budget;
+use crate::memory;
 use crate::ui::components::payload::find::{Highlighter, Matches, find_form, wanted};
 use crate::ui::components::payload::folding::{Part, Piece, fold, length};
 use crate::ui::components::payload::formatter::{Token, format};
@@ -23,6 +24,9 @@ const SHOWN_BYTES: usize = 200_000;
 const COLORED_BYTES: usize = 30_000;
 
 const COLORED_TOKENS: usize = 5_000;
+
+/// Formatting a longer text takes milliseconds, so other tasks of the thread continue on another one.
+const LONG_BYTES: usize = 16 << 10;
 
 /// Bytes of JSON that the texts of one list together format and color. Each colored token is an element of the page.
 const LIST_FORMATTED_BYTES: usize = 30_000;
@@ -90,6 +94,13 @@ fn searched(
 
 /// JSON text, formatted unless it is cut, and what was found in it. Without a text to find, all folds are open.
 fn formatted(text: &str, wanted: &str) -> (AnyView, Matches) {
+    match text.len() > LONG_BYTES {
+        true => memory::in_place(|| formatted_at_once(text, wanted)),
+        false => formatted_at_once(text, wanted),
+    }
+}
+
+fn formatted_at_once(text: &str, wanted: &str) -> (AnyView, Matches) {
     let shown = first(text);
     let tokens = match shown.len() < text.len() {
         true => None,

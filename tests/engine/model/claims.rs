@@ -117,7 +117,7 @@ impl Model {
             found.waiting.truncate(free);
         }
         let mut batch = match claim.order {
-            Order::RoundRobin => self.claim_in_turn(claim, &mut all),
+            Order::RoundRobin => self.claim_in_turn(claim, &mut all, is_last),
             Order::Ordered => self.claim_in_order(claim, &mut all, is_last),
         };
         batch.has_more |= all.values().any(Candidates::has_more);
@@ -141,7 +141,7 @@ impl Model {
         }
     }
 
-    fn claim_in_turn(&mut self, claim: &Claim, all: &mut All) -> Batch {
+    fn claim_in_turn(&mut self, claim: &Claim, all: &mut All, is_last: bool) -> Batch {
         let count = claim.queues.len();
         let (mut jobs, mut visits) = (Vec::new(), vec![0; count]);
         let (mut next, mut empty, mut last, mut has_more) = (0, 0, None, false);
@@ -155,6 +155,11 @@ impl Model {
             }
             visits[next] += 1;
             let found = self.claim_from(claim, queue, 1, all);
+            let others = all.get(queue).is_some_and(Candidates::has_more);
+            if found.is_empty() && others && !(is_last && jobs.is_empty()) {
+                has_more = true;
+                break;
+            }
             if found.is_empty() {
                 empty += 1;
             } else {

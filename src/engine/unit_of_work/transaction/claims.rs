@@ -54,7 +54,7 @@ pub async fn run_claims(
         if !due.is_empty() {
             let (planned, cut) = spawn::planned(&wanted, &firsts, due, work.now);
             for queue in cut {
-                work.note_more(queue);
+                work.note_more_children(queue);
                 // A long poll that gets none of them tries again.
                 work.available_at(queue, work.now);
             }

@@ -54,7 +54,7 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, attempt: Attempt) -> Result<C
     }
     let mut claimed = match claim.order {
         Order::Ordered => claim_in_order(work, claim, attempt),
-        Order::RoundRobin => claim_in_turn(work, claim, attempt.room),
+        Order::RoundRobin => claim_in_turn(work, claim, attempt),
     };
     claimed.has_more |= claim.queues.iter().any(|queue| has_more(work, queue));
     Ok(claimed)
@@ -82,21 +82,26 @@ fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, attempt: Attempt) -> Cla
 
 /// Leases one job of each queue in turn. Ends at a queue that has more jobs than the transaction loaded for this claim,
 /// because they come before the next jobs of the queues after it.
-fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim, mut room: usize) -> Claimed {
+fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim, attempt: Attempt) -> Claimed {
+    let Attempt { mut room, is_last } = attempt;
     let (count, per_queue) = (claim.queues.len(), claim.count_per_queue());
     let mut jobs = Vec::<Job>::new();
-    let (mut next, mut empty, mut last, mut has_more) = (0, 0, None, false);
+    let (mut next, mut empty, mut last, mut is_stopped) = (0, 0, None, false);
     let mut visits = vec![0; count];
     while jobs.len() < claim.count && empty < count {
         let (Some(queue), Some(visits)) = (claim.queues.get(next), visits.get_mut(next)) else {
             break;
         };
         if *visits >= per_queue && is_cut(work, queue) {
-            has_more = true;
+            is_stopped = true;
             break;
         }
         *visits += 1;
         let found = claim_from_queue(work, claim, queue, 1, &mut room);
+        if found.is_empty() && has_more(work, queue) && !(is_last && jobs.is_empty()) {
+            is_stopped = true;
+            break;
+        }
         if found.is_empty() {
             empty += 1;
         } else {
@@ -111,7 +116,7 @@ fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim, mut room: usize) -> Claim
     let left = left.cloned().collect();
     Claimed {
         jobs,
-        has_more,
+        has_more: is_stopped,
         round: Some(Round { last, left }),
     }
 }

@@ -6,6 +6,7 @@ use crate::engine::error::{RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::{EffectiveState, Job, QueueKey};
 use crate::engine::model::page::Page;
 use crate::engine::model::recurring::due;
+use crate::engine::unit_of_work::spawn::Spawned;
 use crate::engine::unit_of_work::{Needs, NextJobs, UnitOfWork};
 use crate::engine::verbs::claim::{CLAIM_MAX, EMPTY_MAX};
 
@@ -36,11 +37,10 @@ impl Engine {
             let key = queue.clone();
             let spawned = move |work: &mut UnitOfWork| {
                 let queue = work.queue(&key);
-                let has_more = queue.is_some_and(|queue| work.has_more(queue.id));
-                Ok((work.spawned, has_more))
+                Ok(queue.map_or_else(Spawned::default, |queue| work.spawned(queue.id)))
             };
-            let (spawned, has_more) = self.write(needs, now, count, spawned).await?;
-            if spawned.count == 0 && !has_more {
+            let spawned = self.write(needs, now, count, spawned).await?;
+            if spawned.count == 0 && !spawned.has_more {
                 break;
             }
             empty = if spawned.count == 0 { empty + 1 } else { 0 };

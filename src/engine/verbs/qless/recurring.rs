@@ -71,6 +71,7 @@ impl Engine {
             needs.recurring.extend(job.id.clone());
             needs.tags(&job.tags);
             needs.bytes += job.body.len();
+            needs.searches += usize::from(job.cron.is_some());
             needs.adds_jobs = true;
         };
         self.apply_in_batches(jobs, now, need, move |work, job| recur(work, &queue, job))
@@ -106,6 +107,7 @@ impl Engine {
         let id = id.to_owned();
         let mut needs = needs_of_recurring(&id);
         needs.bodies = true;
+        needs.searches = 1;
         self.write(needs, None, 1, move |work| {
             let mut recurring = find(work, &id)?;
             let is_changed = recurring.set_paused(paused, work.now);
