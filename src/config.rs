@@ -103,8 +103,8 @@ pub enum Subcommand {
     Doctor(Box<Doctor>),
     /// Measure the throughput and latency of a server with jobs in a temporary queue.
     ///
-    /// Each connection puts, claims and deletes jobs. The remaining jobs are deleted at the end, and
-    /// with qless the queue.
+    /// Each connection puts, claims and deletes jobs. At the end, the remaining jobs are deleted; with qless, the queue
+    /// too.
     Bench(Box<Bench>),
     /// Check and print the configuration of `switchyard serve`; show and change the options of a running server.
     #[command(subcommand)]

@@ -58,7 +58,7 @@ pub use model::cron::{CRON_BYTES_MAX, CRON_INTERVAL_S, CronSchedule, check_zone}
 pub use model::history::{Event, EventKind, History, NOTE_BYTES_MAX};
 pub use model::job::{
     EffectiveState, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
-    QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED, wrong_class, wrong_name,
+    QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED, is_plain_name, wrong_class, wrong_name,
 };
 pub use model::page::{Page, PageOf, Place, Position, page_of_newest};
 pub use model::queue::{PAUSE_REASON_CHARS_MAX, Pause, Queue, Queues};
@@ -141,8 +141,9 @@ pub use crate::store::{DatabaseInfo, Durability, ReaderUse};
 /// The bytes to write or load that add 1 to the weight of a request.
 const BYTES_PER_WEIGHT: usize = 1_024;
 
-/// What a search for a run of a cron expression adds to the weight of a request: it can take a fifth of a millisecond.
-const WEIGHT_OF_SEARCH: usize = 16;
+/// What a search for a run of a cron expression adds to the weight of a request: it can take almost a
+/// millisecond, because there are expressions of which two runs are 40 years apart.
+const WEIGHT_OF_SEARCH: usize = 64;
 
 /// How an engine is opened.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,7 @@
 //! The database: transactions, group commit and readers. Contains no job logic, and is the only module that uses a
 //! database driver.
 //!
-//! A write is a *request* in a group: [`Writer::submit`] queues it for the single writer, which runs all queued
+//! A write is a *request* in a group: [`Writer::submit`] queues it for the single writer, which runs many
 //! requests in one transaction and delivers their results after the commit (`store/group_commit.rs`). The differences
 //! between SQLite and Postgres are in the files of those names and in `store/dialect.rs`.
 //!

@@ -1,4 +1,4 @@
-//! Options of the commands for operators.
+//! Options of `config`, `backup`, `restore`, `bench`, `import`, `doctor` and `completions`.
 
 use std::path::PathBuf;
 

@@ -369,24 +369,25 @@ pub struct RecurringPut {
     pub backlog: u32,
 }
 
-/// Parses a duration in seconds: `90`, `1.5`, `30s`, `5m`, `1h`, `2d`, `1w`.
+/// Parses a duration in seconds: `90`, `1.5`, `500ms`, `30s`, `5m`, `1h`, `2d`, `1w`.
 pub fn seconds(text: &str) -> Result<f64, &'static str> {
-    let units = [
-        ("s", 1.0),
-        ("m", 60.0),
-        ("h", 3_600.0),
-        ("d", 86_400.0),
-        ("w", 604_800.0),
-    ];
-    let with_unit = units
-        .into_iter()
-        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
-    let (number, unit) = with_unit.unwrap_or((text, 1.0));
-    let number: Option<f64> = number.trim().parse().ok();
-    number
-        .map(|number| number * unit)
-        .filter(|seconds| seconds.is_finite() && *seconds >= 0.0)
-        .ok_or("expected a number of seconds, or a number with s, m, h, d or w")
+    const WRONG: &str = "expected a number of seconds, or a number with ms, s, m, h, d or w";
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    let factor = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        "d" => 86_400.0,
+        "w" => 604_800.0,
+        _ => return Err(WRONG),
+    };
+    let number: f64 = number.parse().map_err(|_| WRONG)?;
+    Some(number * factor)
+        .filter(|seconds| seconds.is_finite())
+        .ok_or(WRONG)
 }
 
 #[derive(Debug, Subcommand)]

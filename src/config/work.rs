@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use regex::Regex;
 use serde_json::value::RawValue;
 
+use super::manage::seconds;
 use super::{Connection, secret_variables};
 
 /// The APIs that a worker can claim from.
@@ -257,24 +258,11 @@ impl Work {
 /// Maximum duration of an option: a year.
 const SECONDS_MAX: f64 = 31_536_000.0;
 
-/// A duration: a number, optionally with a fraction, and `ms`, `s`, `m`, `h` or `d`; seconds by default.
+/// A duration as in [`seconds`], of up to a year.
 pub fn duration(text: &str) -> Result<Duration, &'static str> {
-    const WRONG: &str = "expected a duration of up to a year, such as 500ms, 30s, 5m, 2h or 1d";
-    let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
-    let factor = match unit {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3_600.0,
-        "d" => 86_400.0,
-        _ => return Err(WRONG),
-    };
-    let number: f64 = number.parse().map_err(|_| WRONG)?;
-    let seconds = Some(number * factor).filter(|seconds| *seconds <= SECONDS_MAX);
-    let seconds = seconds.ok_or(WRONG)?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| WRONG)
+    let seconds = seconds(text).ok().filter(|seconds| *seconds <= SECONDS_MAX);
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.ok_or("expected a duration of up to a year, such as 500ms, 30s, 5m, 2h or 1d")
 }
 
 /// The label of a state of Jobq, which needs no quotes in a query.

@@ -1,5 +1,5 @@
-//! Background tasks. A task that ended without a word would leave due jobs scheduled, or alerts unsent, until the next
-//! start of the server. So one that panics starts again.
+//! Background tasks. If one ended silently, due jobs would stay scheduled, or alerts unsent, until the next start of the
+//! server. So a task that panics is started again.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;

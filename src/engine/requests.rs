@@ -1,7 +1,7 @@
 //! Passes requests to the writer and waits for their results.
 //!
-//! The futures are small, because each is a part of the future of an HTTP request, which moves several times before it
-//! runs. So a request is queued at once, and only one that finds no room becomes a future, in a box.
+//! A request is queued at once. Only one that finds the queue full allocates a boxed future. This keeps the futures of
+//! HTTP requests small, which move several times before they run.
 
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;

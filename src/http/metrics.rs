@@ -1,7 +1,7 @@
 //! `GET /metrics`: the server's metrics in Prometheus' text format or in OpenMetrics.
 //!
-//! A scrape reads from the database like a page of the dashboard, and never uses the writer. Scrapes within one
-//! second share one response.
+//! A scrape reads from the database like a page of the dashboard. For the newest statistics, it waits for the writer
+//! for at most 500 ms. Scrapes within one second share one response.
 
 mod families;
 mod process;

@@ -1,4 +1,4 @@
-//! Group commit: one writer runs all queued requests in one transaction and delivers their results after the commit. It
+//! Group commit: one writer runs many queued requests in one transaction and delivers their results after the commit. It
 //! never waits for further requests, so an idle server responds immediately; on a busy server the next group queues up
 //! while the current one is written.
 

@@ -38,7 +38,7 @@ pub const OF_SERVER: [OptionDescription; 9] = [
     OptionDescription {
         name: "heartbeat",
         unit: Unit::Seconds,
-        about: "How long a worker holds a job before it must send a heartbeat.",
+        about: "Duration of a lease. A worker must send a heartbeat within this time.",
         effect: LATER,
     },
     OptionDescription {
@@ -96,13 +96,13 @@ pub const OF_QUEUE: [OptionDescription; 3] = [
     OptionDescription {
         name: "heartbeat",
         unit: Unit::Seconds,
-        about: "How long a worker holds a job of this queue before it must send a heartbeat. Overrides the server option.",
+        about: "Duration of a lease in this queue. A worker must send a heartbeat within this time. Overrides the server option.",
         effect: LATER,
     },
     OptionDescription {
         name: "cutoff",
         unit: Unit::Seconds,
-        about: "Maximum time a worker can hold a job of this queue, even if it sends heartbeats.",
+        about: "Maximum duration of a lease in this queue, including heartbeats.",
         effect: LATER,
     },
     OptionDescription {

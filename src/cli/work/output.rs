@@ -1,4 +1,4 @@
-//! What a program writes: passed on line by line, within limits, and its end kept.
+//! Passes on a program's output line by line, within limits, and keeps its end for the failure message.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -12,6 +12,13 @@ pub use crate::engine::model::state::{EffectiveState, State};
 /// Maximum length of a qless name or ID, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
+/// Whether a name consists of the characters that lmstfy allows in names of namespaces and queues: letters, digits,
+/// hyphens and underscores.
+pub fn is_plain_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    !name.is_empty() && name.bytes().all(is_plain)
+}
+
 /// The protocol of a job and its queue. A claim returns only jobs of its own protocol.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,

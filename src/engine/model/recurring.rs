@@ -172,18 +172,16 @@ pub struct Due {
 }
 
 impl Due {
-    /// How many children are due at `now`, up to `max`.
-    pub fn missed(&self, now: Time, max: usize) -> usize {
+    /// How many children are due at `now`, up to `max`, and the time up to which runs were searched.
+    pub fn missed(&self, now: Time, max: usize) -> (usize, Time) {
         let Some(cron) = &self.cron else {
             let behind = now.0.saturating_sub(self.next_at.0);
             let missed = usize::try_from(behind / self.interval.max(1)).unwrap_or(usize::MAX);
-            return missed.saturating_add(1).min(max);
+            return (missed.saturating_add(1).min(max), self.next_at);
         };
-        if max <= 1 {
-            return usize::from(self.next_at <= now).min(max);
-        }
-        let Some(parsed) = cron.parsed() else {
-            return usize::from(self.next_at <= now);
+        let parsed = if max > 1 { cron.parsed() } else { None };
+        let Some(parsed) = parsed else {
+            return (usize::from(self.next_at <= now).min(max), self.next_at);
         };
         // Each step is a search, so there is none after the last child.
         let (mut missed, mut next_at) = (0, self.next_at);
@@ -194,7 +192,7 @@ impl Due {
             }
             next_at = parsed.next(next_at);
         }
-        missed
+        (missed, next_at)
     }
 }
 

@@ -58,8 +58,8 @@ const CRON_BACKLOG_MAX: i64 = 1_000;
 /// Searches for runs of cron expressions in a transaction; those of one recurring job may exceed it.
 const SEARCHES_MAX: usize = 500;
 
-/// Stepping through this time, in microseconds, counts as one search: 20 days.
-const DAYS_OF_SEARCH: i64 = 20 * 86_400 * 1_000_000;
+/// Stepping through this time, in microseconds, counts as one search: 200 days.
+const DAYS_OF_SEARCH: i64 = 200 * 86_400 * 1_000_000;
 
 /// The size of an empty list of tags.
 const NO_TAGS_BYTES: usize = "[]".len();
@@ -99,13 +99,14 @@ pub fn planned(
         if max == 0 {
             continue;
         }
-        // And one that nothing must be skipped.
+        // And one more, that nothing must be skipped.
         let counted = match searches_left == 0 && due.cron.is_some() {
             true => 1,
-            false => max.max(2),
+            false => max.saturating_add(1),
         };
-        let missed = due.missed(now, counted);
-        let (wanted, searches) = (missed.min(max), searches(&due, missed, counted, now));
+        let (missed, searched) = due.missed(now, counted);
+        let searched = searched.max(now);
+        let (wanted, searches) = (missed.min(max), searches(&due, missed, counted, searched));
         let children = match searches_left > 0 || searches == 0 {
             true => wanted.min(fitting),
             false => 0,
@@ -126,11 +127,11 @@ pub fn planned(
 }
 
 /// The recurring jobs in the order in which they share what a transaction may search and create; the order within a queue
-/// stays. If there are cron expressions, half of the transactions begin with the queues for which the fewest runs may be
-/// searched, and the others with the first queue of any claim, so that neither what wants little nor any single claim
-/// waits for all others.
+/// stays. If there are cron expressions and several claims, half of the transactions begin with the queues for which the
+/// fewest runs may be searched, and the others with the first queue of any claim, so that neither what wants little nor
+/// any single claim waits for all others.
 fn in_turn(wanted: &[WantedJobs], firsts: &[QueueId], mut all: Vec<Due>, now: Time) -> Vec<Due> {
-    if all.iter().all(|due| due.cron.is_none()) {
+    if firsts.len() < 2 || all.iter().all(|due| due.cron.is_none()) {
         return all;
     }
     let turn = usize::try_from(now.0).unwrap_or_default();
@@ -144,25 +145,26 @@ fn in_turn(wanted: &[WantedJobs], firsts: &[QueueId], mut all: Vec<Due>, now: Ti
     let mut costs: HashMap<QueueId, usize> = costs.collect();
     for due in &all {
         if let Some(cost) = costs.get_mut(&due.queue) {
-            *cost = cost.saturating_add(searches(due, 1, 1, now));
+            *cost = cost.saturating_add(searches(due, 1, 1, due.next_at));
         }
     }
     all.sort_by_key(|due| costs.get(&due.queue).copied());
     all
 }
 
-/// At most how many runs are searched to create children of which this many were counted, up to `max`: each of them
-/// twice, because creating them repeats the count, and, to skip missed runs, each of the last ones ([`skip_missed`]). A
-/// search steps through the days between two runs, so these count too.
-fn searches(due: &Due, missed: usize, max: usize, now: Time) -> usize {
+/// At most how many runs are searched to create children of which this many were counted, up to `max`: each of them, and,
+/// to skip missed runs, each of the last ones ([`skip_missed`]). A search steps through the days between two runs, so
+/// those until `searched` count too. Creating the children repeats the searches of the count.
+fn searches(due: &Due, missed: usize, max: usize, searched: Time) -> usize {
     if due.cron.is_none() {
         return 0;
     }
     let kept = usize::try_from(due.backlog.min(CRON_BACKLOG_MAX)).unwrap_or_default();
     // If there are fewer than `max`, no more were missed.
     let skipped = if missed < max { kept.min(missed) } else { kept };
-    let behind = now.0.saturating_sub(due.next_at.0) / DAYS_OF_SEARCH;
-    (2 * missed + skipped).saturating_add(usize::try_from(behind).unwrap_or_default())
+    let days = searched.0.saturating_sub(due.next_at.0) / DAYS_OF_SEARCH;
+    let days = usize::try_from(days).unwrap_or_default();
+    (missed + days).saturating_mul(2).saturating_add(skipped)
 }
 
 /// Creates up to `count` due children. Skips the IDs in `taken`, those of [`ids_of_children`] that are in use.
@@ -274,6 +276,20 @@ impl UnitOfWork {
         ]
     }
 
+    /// How many children the claims want of each queue: expired leases come first.
+    pub fn wanted_children(&self, wanted: &[WantedJobs]) -> Vec<WantedJobs> {
+        let of_queue = |wanted: &WantedJobs| {
+            let expired = self.candidates.get(&wanted.queue);
+            let expired = expired.map_or(0, |it| it.expired.len());
+            let free = self.free_capacity(wanted.queue);
+            WantedJobs {
+                count: wanted.count.min(free).saturating_sub(expired),
+                ..*wanted
+            }
+        };
+        wanted.iter().map(of_queue).collect()
+    }
+
     /// Takes the results of [`UnitOfWork::spawn_statements`]. Creates up to `wanted` due children in each queue, and
     /// adds them to the candidates.
     pub fn spawn(
@@ -289,20 +305,14 @@ impl UnitOfWork {
                 _ => drop(taken.insert(row.text(0)?)),
             }
         }
-        let left = |WantedJobs { queue, count, .. }: &WantedJobs| {
-            let expired = self.candidates.get(queue).map_or(0, |it| it.expired.len());
-            let free = self.free_capacity(*queue);
-            (*queue, (*count).min(free).saturating_sub(expired))
-        };
-        let mut left: HashMap<QueueId, usize> = wanted.iter().map(left).collect();
+        let mut left: HashMap<QueueId, usize> =
+            wanted.iter().map(|it| (it.queue, it.count)).collect();
         for Planned { due, children } in planned {
             let Some(left) = left.get_mut(&due.queue) else {
                 continue;
             };
             let count = (*children).min(*left);
             if count == 0 {
-                // Other jobs come first. A long poll that gets none of them tries again.
-                self.available_at(due.queue, due.next_at);
                 continue;
             }
             let loaded = self.recurring.get_mut(&due.id);
@@ -310,11 +320,12 @@ impl UnitOfWork {
                 continue;
             };
             let children = spawn(self, &mut recurring, &taken, count);
-            if children.len() < count && recurring.next_at <= self.now {
-                // All IDs that were tried are in use. The next transaction tries others.
-                self.note_more_children(recurring.queue);
-            }
             *left -= children.len();
+            if children.len() < count && recurring.next_at <= self.now {
+                // All IDs that were tried are in use. The next transaction tries others, before children due later.
+                self.note_more_children(recurring.queue);
+                *left = 0;
+            }
             self.note_spawned(recurring.queue, children.len(), recurring.body.len());
             let keys: Vec<_> = children.iter().map(|child| child.key.clone()).collect();
             children.into_iter().for_each(|child| self.insert(child));
@@ -377,7 +388,7 @@ mod tests {
             (false, at(62), 2, 2),
             (false, at(62), 9, 3),
         ] {
-            let missed = due("r", 1, cron).missed(now, max);
+            let (missed, _) = due("r", 1, cron).missed(now, max);
             assert_eq!(missed, expected, "{cron} {now:?} {max}");
         }
         let unknown = Due {
@@ -387,7 +398,7 @@ mod tests {
             }),
             ..due("r", 1, true)
         };
-        assert_eq!(unknown.missed(at(600), 9), 1);
+        assert_eq!(unknown.missed(at(600), 9).0, 1);
     }
 
     /// The IDs and numbers of children planned, and the queues that have more, if each queue wants `count`.
@@ -459,7 +470,7 @@ mod tests {
         assert_eq!((planned, cut), (each, vec![]));
         // A search steps through the days between two runs.
         let rare = |id: &str| Due {
-            next_at: Time(-30 * 365 * 86_400_000_000),
+            next_at: Time(-140 * 365 * 86_400_000_000),
             ..due(id, 1, true)
         };
         let all = || vec![rare("a"), other("b", 2, true)];

@@ -17,9 +17,14 @@ pub const EACH_MAX: usize = 250;
 const EACH_BYTES_MAX: usize = 2 << 20;
 const EACH_LINKS_MAX: usize = 1_000;
 
+/// Limit per transaction on the searches for runs of cron expressions.
+const EACH_SEARCHES_MAX: usize = 30;
+
 /// Whether another item fits into a transaction with these needs.
 pub fn has_room(needs: &Needs) -> bool {
-    needs.bytes < EACH_BYTES_MAX && needs.links < EACH_LINKS_MAX
+    needs.bytes < EACH_BYTES_MAX
+        && needs.links < EACH_LINKS_MAX
+        && needs.searches < EACH_SEARCHES_MAX
 }
 
 /// Up to `count` jobs in batches of up to `max`. A batch that is not full is the last.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::Api;
 use super::error::ApiError;
 use crate::auth::Rejected;
-use crate::engine::{Grant, QueueKey};
+use crate::engine::{Grant, QueueKey, is_plain_name};
 use crate::protocol::request::{BodyError, Head, RequestWithBody, plain_number};
 
 /// Maximum length of a namespace or queue name, in bytes (API document, The limits on parameters).
@@ -51,7 +51,7 @@ impl Call {
     /// The queue of a path with a single queue.
     pub fn queue(&self) -> Result<QueueKey, ApiError> {
         let queue = self.request.part("queue");
-        if queue.starts_with('_') || !is_plain(queue) {
+        if queue.starts_with('_') || !is_plain_name(queue) {
             return Err(ApiError::Bad("queue name contains forbidden characters"));
         }
         Ok(QueueKey::lmstfy(self.namespace(), queue))
@@ -114,12 +114,15 @@ fn check_names(head: &Head) -> Result<(), ApiError> {
     if is_too_long(namespace) || names(head).any(is_too_long) {
         return Err(ApiError::Bad("namespace or queue name too long"));
     }
-    if !is_plain(namespace) {
+    if !is_plain_name(namespace) {
         return Err(ApiError::Bad(
             "namespace name contains forbidden characters",
         ));
     }
-    if !names(head).filter(|name| !name.is_empty()).all(is_plain) {
+    if !names(head)
+        .filter(|name| !name.is_empty())
+        .all(is_plain_name)
+    {
         return Err(ApiError::Bad("queue name contains forbidden characters"));
     }
     Ok(())
@@ -151,8 +154,3 @@ async fn authorize(head: &Head, api: &Api) -> Result<Option<Grant>, ApiError> {
 
 /// The only pool.
 const POOL: &str = "default";
-
-fn is_plain(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    !name.is_empty() && name.bytes().all(is_plain)
-}

@@ -242,7 +242,7 @@ impl Model {
             .collect();
         due.sort();
         due.truncate(count);
-        let (mut children, mut planned, mut has_more) = (Vec::new(), count, false);
+        let (mut children, mut planned, mut has_more) = (Vec::new(), left, false);
         for (next_at, _, id) in due {
             let interval = self.recurring[&id].interval;
             let missed = usize::try_from((now - next_at) / interval).unwrap_or(usize::MAX);
@@ -252,9 +252,12 @@ impl Model {
             if plan.min(left) > 0 {
                 let spawned = self.spawn_of(&id, plan, plan.min(left));
                 let is_due = self.recurring[&id].next_at <= now;
-                has_more |= spawned.len() < plan.min(left) && is_due;
+                has_more = spawned.len() < plan.min(left) && is_due;
                 left -= spawned.len();
                 children.extend(spawned);
+                if has_more {
+                    break;
+                }
             }
         }
         (children, has_more)

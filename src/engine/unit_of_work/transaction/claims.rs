@@ -52,6 +52,13 @@ pub async fn run_claims(
         // When a job ends, claims of its queue are woken.
         due.retain(|due| work.free_capacity(due.queue) > 0);
         if !due.is_empty() {
+            let wanted = work.wanted_children(&wanted);
+            let full = wanted.iter().filter(|it| it.count == 0);
+            let full: HashSet<QueueId> = full.map(|it| it.queue).collect();
+            for due in due.iter().filter(|due| full.contains(&due.queue)) {
+                // Other jobs come first. A long poll that gets none of them tries again.
+                work.available_at(due.queue, due.next_at);
+            }
             let (planned, cut) = spawn::planned(&wanted, &firsts, due, work.now);
             for queue in cut {
                 work.note_more_children(queue);

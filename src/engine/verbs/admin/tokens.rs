@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
+use crate::engine::model::job::is_plain_name;
 use crate::engine::tokens::expiry::Expiry;
 use crate::engine::tokens::{
     DESCRIPTION_BYTES_MAX, NAMESPACE_BYTES_MAX, RESERVED_NAMESPACE, SECRET_BYTES_MAX,
@@ -65,8 +66,7 @@ impl Engine {
 
 /// Validates the parameters of a new token.
 fn check(namespace: &str, description: &str, secret: Option<&str>) -> Result<(), TokenError> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    if !(1..=NAMESPACE_BYTES_MAX).contains(&namespace.len()) || !namespace.bytes().all(is_plain) {
+    if namespace.len() > NAMESPACE_BYTES_MAX || !is_plain_name(namespace) {
         return Err(TokenError::Namespace);
     }
     if namespace == RESERVED_NAMESPACE {

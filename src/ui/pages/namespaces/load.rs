@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, Protocol, QueueCounts, Result, Token};
+use crate::engine::{Engine, Protocol, QueueCounts, Result, Token, is_plain_name};
 use crate::ui::context::{read, read_or_missing};
 use crate::ui::error::PageError;
 use crate::ui::model::queue::QueueRow;
@@ -68,7 +68,7 @@ pub async fn load_namespace(
     name: &str,
     open: bool,
 ) -> Result<Option<NamespaceView>> {
-    if !is_valid_name(name) {
+    if !is_plain_name(name) {
         return Ok(None);
     }
     let (queues, tokens) = futures::try_join!(engine.queues(None), engine.tokens_of(name))?;
@@ -78,12 +78,6 @@ pub async fn load_namespace(
         tokens: tokens.into_iter().map(token_row).collect(),
         open,
     }))
-}
-
-/// Whether this is a valid name of a namespace.
-fn is_valid_name(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    !name.is_empty() && name.bytes().all(is_plain)
 }
 
 fn of_lmstfy(queues: &[QueueCounts], namespace: Option<&str>) -> Vec<QueueRow> {
