@@ -375,7 +375,7 @@ pub fn seconds(text: &str) -> Result<f64, &'static str> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
-    let factor = match unit {
+    let factor = match unit.trim_start() {
         "ms" => 0.001,
         "" | "s" => 1.0,
         "m" => 60.0,

@@ -313,7 +313,8 @@ mod tests {
             ("1e3", None),
             ("", None),
             ("s", None),
-            ("1 s", None),
+            ("1 s", Some(1.0)),
+            ("1s s", None),
         ] {
             let parsed = duration(text).ok().map(|it| it.as_secs_f64());
             assert_eq!(parsed, seconds, "{text}");

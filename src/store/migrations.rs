@@ -34,6 +34,7 @@ macro_rules! migrations {
             "0023_recurring_due"
             "0024_cache_revisions"
             "0025_long_texts_last"
+            "0026_recurring_rows"
         )
     };
     ($folder:literal: $($file:literal)*) => {
@@ -78,15 +79,24 @@ mod tests {
 
     use super::*;
 
-    /// SQLite reads through a long text to reach the columns after it.
+    /// SQLite reads through a long text to reach the columns after it, and compares whole rows of a table without
+    /// numbers.
     #[tokio::test]
-    async fn the_long_texts_of_a_job_are_its_last_columns() {
+    async fn long_texts_are_the_last_columns_of_numbered_rows() {
         let mut database = SqliteConnection::connect("sqlite::memory:").await.unwrap();
         sqlite().run(&mut database).await.unwrap();
-        let columns = sqlx::query_scalar("SELECT name FROM pragma_table_info('jobs') ORDER BY cid");
-        let columns: Vec<String> = columns.fetch_all(&mut database).await.unwrap();
-        let long = ["body", "tags", "failure_message", "work_state", "history"];
-        assert!(columns.ends_with(&long.map(str::to_owned)), "{columns:?}");
+        let jobs = ["body", "tags", "failure_message", "work_state", "history"];
+        for (table, long) in [("jobs", &jobs[..]), ("recurring", &["tags", "body"])] {
+            let columns = "SELECT name FROM pragma_table_info($1) ORDER BY cid";
+            let columns = sqlx::query_scalar(columns).bind(table);
+            let columns: Vec<String> = columns.fetch_all(&mut database).await.unwrap();
+            let last: Vec<&str> = columns.iter().map(String::as_str).collect();
+            assert!(last.ends_with(long), "{columns:?}");
+            let numbered = "SELECT wr = 0 FROM pragma_table_list WHERE name = $1";
+            let numbered = sqlx::query_scalar(numbered).bind(table);
+            let is_numbered: bool = numbered.fetch_one(&mut database).await.unwrap();
+            assert!(is_numbered, "{table}");
+        }
     }
 
     #[test]

@@ -147,15 +147,64 @@ async fn children_of_a_recurring_job_that_was_created_again_get_free_ids() {
     assert_counts(&engine, 51.0).await;
 }
 
+fn ordered(queues: [QueueKey; 2], count: usize) -> Claim {
+    Claim {
+        queues: queues.into(),
+        ..Claim::of(q(), "w", count)
+    }
+}
+
+#[tokio::test]
+async fn children_that_are_skipped_take_no_place_of_others() {
+    let engine = engine().await;
+    let other = QueueKey::qless("other");
+    super::add(&engine, &other, vec![new("later")]).await;
+    for (id, recurring) in [("a", every(60.0)), ("b", every(10_000.0))] {
+        let recurring = Recur {
+            id: Some(id.to_owned()),
+            offset_s: if id == "b" { 500.0 } else { 0.0 },
+            backlog: 1,
+            ..recurring
+        };
+        let made = engine.recur(q(), vec![recurring], at(0.0)).await.unwrap();
+        assert_eq!(made, [Ok(id.to_owned())]);
+    }
+    let claimed = engine.claim(ordered([q(), other], 4), at(600.0)).await;
+    assert_eq!(ids(&claimed.unwrap()), ["b-1", "a-1", "a-2", "later"]);
+}
+
+#[tokio::test]
+async fn a_job_that_fails_instead_of_being_claimed_takes_no_place_of_a_child() {
+    let engine = engine().await;
+    let other = QueueKey::qless("other");
+    super::add(&engine, &other, vec![new("later")]).await;
+    let once = Put {
+        retries: Some(0),
+        ..new("once")
+    };
+    super::add(&engine, &q(), vec![once]).await;
+    let claimed = engine.claim(Claim::of(q(), "w", 1), at(0.0)).await;
+    assert_eq!(ids(&claimed.unwrap()), ["once"]);
+    let recurring = Recur {
+        id: Some("r".to_owned()),
+        ..every(10_000.0)
+    };
+    let made = engine.recur(q(), vec![recurring], at(100.0)).await.unwrap();
+    assert_eq!(made, [Ok("r".to_owned())]);
+    let claimed = engine.claim(ordered([q(), other], 1), at(100.0)).await;
+    assert_eq!(ids(&claimed.unwrap()), ["r-1"]);
+}
+
 /// A search for a run steps through the months from there.
 #[tokio::test]
-async fn a_cron_expression_begins_at_most_100_years_before_or_after() {
+async fn a_cron_expression_begins_at_most_100_years_later_or_a_year_earlier() {
     const CENTURY_S: f64 = 36_525.0 * 24.0 * HOUR_S;
+    const YEAR_S: f64 = 366.0 * 24.0 * HOUR_S;
     let scene = Scene::start().await;
     for (offset_s, expected) in [
-        (-4e12, -CENTURY_S),
-        (-CENTURY_S - MINUTE_S, -CENTURY_S),
-        (-CENTURY_S + MINUTE_S, -CENTURY_S + MINUTE_S),
+        (-4e12, -YEAR_S),
+        (-YEAR_S - MINUTE_S, -YEAR_S),
+        (-YEAR_S + MINUTE_S, -YEAR_S + MINUTE_S),
         (4e12, CENTURY_S),
     ] {
         let recur = Recur {

@@ -25,7 +25,7 @@ const INTERRUPTED: [usize; 3] = [1, 8, 15];
 /// Longer than `LONG` in `src/engine/model/body.rs`: a longer body than that has a row of its own.
 const LONG: usize = 20_000;
 
-/// The schema from which long bodies are separate rows, and the one with a table of tags.
+/// The schema from which long bodies are separate rows, and the one with tables of tags and of recurring jobs.
 const LONG_BODIES: usize = 17;
 const TAGS: usize = 3;
 
@@ -87,7 +87,7 @@ fn meta(number: u64, schema: usize) -> Value {
     }
 }
 
-/// Statements that write this many jobs, in five states, into a database of this schema.
+/// Statements that write this many jobs, in five states, and a recurring job into a database of this schema.
 fn jobs(count: u64, schema: usize) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let now = i64::try_from(now.as_micros()).unwrap();
@@ -119,7 +119,16 @@ fn jobs(count: u64, schema: usize) -> String {
     let tags = "INSERT INTO tags (job, tag, tagged_at, id)
          SELECT seq, 't', created_at, id FROM jobs WHERE tags <> '[]';
          INSERT INTO tag_counts (tag, server, n) SELECT 't', 0, count(*) FROM tags;";
-    if schema < TAGS { fill } else { fill + tags }
+    let recurring = format!(
+        r#"INSERT INTO recurring (id, seq, queue, next_at, interval, made, backlog, priority, retries, klass, tags, body, version)
+         VALUES ('r', {count} + 1, 1, {future}, 60000000, 7, 2, 5, 3, 'k', '["t"]', '"{}"', 1);"#,
+        "x".repeat(LONG)
+    );
+    if schema < TAGS {
+        fill
+    } else {
+        fill + tags + &recurring
+    }
 }
 
 /// Makes a database of this schema with jobs.
@@ -163,6 +172,12 @@ async fn assert_upgraded(address: &str, schema: usize, count: u64) {
             json!([])
         };
         assert_eq!(job["tags"], tags, "{number} from {schema}");
+    }
+    if schema >= TAGS {
+        let recurring = client.get("/recurring/r").await.ok();
+        let expected = json!({"id": "r", "queue": "work", "klass": "k", "meta": "x".repeat(LONG), "state": "recur",
+            "priority": 5, "interval": 60, "retries": 3, "count": 7, "tags": ["t"], "backlog": 2});
+        assert_eq!(recurring, expected, "from {schema}");
     }
     let worker = server.by("w");
     assert_eq!(worker.pop("work").await["id"], "job-0", "from {schema}");

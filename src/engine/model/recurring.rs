@@ -175,7 +175,8 @@ impl Due {
     /// How many children are due at `now`, up to `max`, and the time up to which runs were searched.
     pub fn missed(&self, now: Time, max: usize) -> (usize, Time) {
         let Some(cron) = &self.cron else {
-            let behind = now.0.saturating_sub(self.next_at.0);
+            let first = first_kept(self.next_at, self.interval, self.backlog, now);
+            let behind = now.0.saturating_sub(first.0);
             let missed = usize::try_from(behind / self.interval.max(1)).unwrap_or(usize::MAX);
             return (missed.saturating_add(1).min(max), self.next_at);
         };
@@ -194,6 +195,18 @@ impl Due {
         }
         (missed, next_at)
     }
+}
+
+/// When the first child is due that is still created if, of the missed ones, all but the last `backlog` are skipped; 0
+/// skips none.
+pub fn first_kept(next_at: Time, interval: i64, backlog: i64, now: Time) -> Time {
+    let (interval, behind) = (interval.max(1), now.0.saturating_sub(next_at.0));
+    let kept = backlog.saturating_mul(interval);
+    if backlog <= 0 || behind <= kept {
+        return next_at;
+    }
+    let surplus = (behind - kept - 1) / interval + 1;
+    Time(next_at.0.saturating_add(surplus.saturating_mul(interval)))
 }
 
 /// Reads a row of [`due`].

@@ -171,6 +171,19 @@ impl UnitOfWork {
             .is_some_and(|candidates| candidates.has_more && candidates.free_capacity != Some(0))
     }
 
+    /// Notes that more jobs of the queue could be claimed.
+    pub fn note_more(&mut self, queue: QueueId) {
+        if let Some(candidates) = self.candidates.get_mut(&queue) {
+            candidates.has_more = true;
+        }
+    }
+
+    /// The number of candidates of the queue with an expired lease.
+    pub fn expired_leases(&self, queue: QueueId) -> usize {
+        let candidates = self.candidates.get(&queue);
+        candidates.map_or(0, |candidates| candidates.expired.len())
+    }
+
     /// Notes that more children of recurring jobs are due in the queue, and could be claimed.
     pub fn note_more_children(&mut self, queue: QueueId) {
         if let Some(candidates) = self.candidates.get_mut(&queue) {

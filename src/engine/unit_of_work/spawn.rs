@@ -58,8 +58,9 @@ const CRON_BACKLOG_MAX: i64 = 1_000;
 /// Searches for runs of cron expressions in a transaction; those of one recurring job may exceed it.
 const SEARCHES_MAX: usize = 500;
 
-/// Stepping through this time, in microseconds, counts as one search: 200 days.
-const DAYS_OF_SEARCH: i64 = 200 * 86_400 * 1_000_000;
+/// Stepping through this time once, in microseconds, counts as one search: 10 days. Where the clocks change, the steps can
+/// be seconds.
+const DAYS_OF_SEARCH: i64 = 10 * 86_400 * 1_000_000;
 
 /// The size of an empty list of tags.
 const NO_TAGS_BYTES: usize = "[]".len();
@@ -107,6 +108,11 @@ pub fn planned(
         let (missed, searched) = due.missed(now, counted);
         let searched = searched.max(now);
         let (wanted, searches) = (missed.min(max), searches(&due, missed, counted, searched));
+        // The others will be skipped.
+        let wanted = match (&due.cron, due.backlog) {
+            (Some(_), 1..) => wanted.min(kept_runs(due.backlog)),
+            _ => wanted,
+        };
         let children = match searches_left > 0 || searches == 0 {
             true => wanted.min(fitting),
             false => 0,
@@ -154,17 +160,23 @@ fn in_turn(wanted: &[WantedJobs], firsts: &[QueueId], mut all: Vec<Due>, now: Ti
 
 /// At most how many runs are searched to create children of which this many were counted, up to `max`: each of them, and,
 /// to skip missed runs, each of the last ones ([`skip_missed`]). A search steps through the days between two runs, so
-/// those until `searched` count too. Creating the children repeats the searches of the count.
+/// those until `searched` count too. Creating the children repeats the count, and skipping runs goes back over it.
 fn searches(due: &Due, missed: usize, max: usize, searched: Time) -> usize {
     if due.cron.is_none() {
         return 0;
     }
-    let kept = usize::try_from(due.backlog.min(CRON_BACKLOG_MAX)).unwrap_or_default();
+    let kept = kept_runs(due.backlog);
     // If there are fewer than `max`, no more were missed.
     let skipped = if missed < max { kept.min(missed) } else { kept };
     let days = searched.0.saturating_sub(due.next_at.0) / DAYS_OF_SEARCH;
     let days = usize::try_from(days).unwrap_or_default();
-    (missed + days).saturating_mul(2).saturating_add(skipped)
+    let passes = days.saturating_mul(3).saturating_add(2 * missed);
+    passes.saturating_add(skipped)
+}
+
+/// How many missed runs of a cron expression are not skipped.
+fn kept_runs(backlog: i64) -> usize {
+    usize::try_from(backlog.min(CRON_BACKLOG_MAX)).unwrap_or_default()
 }
 
 /// Creates up to `count` due children. Skips the IDs in `taken`, those of [`ids_of_children`] that are in use.
@@ -203,13 +215,8 @@ fn skip_missed(recurring: &mut Recurring, now: Time) {
         recurring.next_at = kept.unwrap_or_default().max(recurring.next_at);
         return;
     }
-    let behind = now.0.saturating_sub(recurring.next_at.0);
-    let backlog = recurring.backlog.saturating_mul(recurring.interval);
-    if behind > backlog {
-        let surplus = (behind - backlog + recurring.interval - 1) / recurring.interval;
-        let skipped = surplus.saturating_mul(recurring.interval);
-        recurring.next_at = Time(recurring.next_at.0.saturating_add(skipped));
-    }
+    let (interval, backlog) = (recurring.interval, recurring.backlog);
+    recurring.next_at = recurring::first_kept(recurring.next_at, interval, backlog, now);
 }
 
 /// The first of the last `backlog` runs at or before `now`. If fewer runs were missed, the result is at or before
@@ -279,8 +286,7 @@ impl UnitOfWork {
     /// How many children the claims want of each queue: expired leases come first.
     pub fn wanted_children(&self, wanted: &[WantedJobs]) -> Vec<WantedJobs> {
         let of_queue = |wanted: &WantedJobs| {
-            let expired = self.candidates.get(&wanted.queue);
-            let expired = expired.map_or(0, |it| it.expired.len());
+            let expired = self.expired_leases(wanted.queue);
             let free = self.free_capacity(wanted.queue);
             WantedJobs {
                 count: wanted.count.min(free).saturating_sub(expired),

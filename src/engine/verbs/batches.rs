@@ -18,7 +18,7 @@ const EACH_BYTES_MAX: usize = 2 << 20;
 const EACH_LINKS_MAX: usize = 1_000;
 
 /// Limit per transaction on the searches for runs of cron expressions.
-const EACH_SEARCHES_MAX: usize = 30;
+const EACH_SEARCHES_MAX: usize = 10;
 
 /// Whether another item fits into a transaction with these needs.
 pub fn has_room(needs: &Needs) -> bool {

@@ -21,8 +21,11 @@ struct Candidates {
     free: Option<usize>,
     /// Whether there may be more jobs: as many were found as requested.
     is_cut: bool,
-    /// Whether a child is due whose possible IDs are all in use.
+    /// Whether a child is due that another transaction creates: because all possible IDs are in use, or because there
+    /// are expired leases, which come first.
     has_more: bool,
+    /// Whether all possible IDs of a child are in use.
+    has_more_children: bool,
 }
 
 impl Candidates {
@@ -211,14 +214,19 @@ impl Model {
         let free = self.concurrency(queue);
         let free = free.map(|max| max.saturating_sub(running));
         let wanted = count.min(free.unwrap_or(usize::MAX));
-        let (children, has_more) = self.spawn(queue, count, wanted.saturating_sub(expired.len()));
+        let mut recurring = self.recurring.values();
+        let is_due = recurring.any(|it| it.queue == *queue && it.next_at <= now);
+        let (children, has_more_children) =
+            self.spawn(queue, count, wanted.saturating_sub(expired.len()));
         waiting.extend(children);
+        let has_more = has_more_children || is_due && !expired.is_empty();
         Candidates {
             expired: expired.into(),
             waiting: self.in_order(waiting),
             free,
             is_cut: false,
             has_more,
+            has_more_children,
         }
     }
 
@@ -245,7 +253,8 @@ impl Model {
         let (mut children, mut planned, mut has_more) = (Vec::new(), left, false);
         for (next_at, _, id) in due {
             let interval = self.recurring[&id].interval;
-            let missed = usize::try_from((now - next_at) / interval).unwrap_or(usize::MAX);
+            let first = self.recurring[&id].first_kept(next_at, now);
+            let missed = usize::try_from((now - first) / interval).unwrap_or(usize::MAX);
             let plan = missed.saturating_add(1).min(planned);
             planned -= plan;
             // If no more jobs are wanted, it stays as it is.
@@ -268,11 +277,7 @@ impl Model {
         let Some(mut it) = self.recurring.remove(id) else {
             return Vec::new();
         };
-        let behind = self.now - it.next_at;
-        let backlog = it.backlog.saturating_mul(it.interval);
-        if it.backlog > 0 && behind > backlog {
-            it.next_at += (behind - backlog + it.interval - 1) / it.interval * it.interval;
-        }
+        it.next_at = it.first_kept(it.next_at, self.now);
         let (first, mut children) = (it.children, Vec::new());
         let tried = |children| 2 * i64::try_from(children).unwrap_or(i64::MAX) + 8;
         let (looked_up, last) = (first + tried(planned), first + tried(count));
@@ -430,6 +435,7 @@ impl Model {
     fn candidates_spawned(&mut self, queue: &QueueKey, count: usize) -> (usize, bool) {
         let before = self.jobs.len();
         let found = self.candidates(queue, count);
-        (self.jobs.len() - before, found.has_more())
+        let has_more = found.has_more_children && found.has_room();
+        (self.jobs.len() - before, has_more)
     }
 }

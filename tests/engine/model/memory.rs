@@ -138,6 +138,20 @@ pub struct ModelRecurring {
     pub body: String,
 }
 
+impl ModelRecurring {
+    /// When the first child is due that is not skipped, if the next one is due at `next_at`.
+    pub fn first_kept(&self, next_at: i64, now: i64) -> i64 {
+        let behind = now - next_at;
+        let backlog = self.backlog.saturating_mul(self.interval);
+        match self.backlog > 0 && behind > backlog {
+            true => {
+                next_at + (behind - backlog + self.interval - 1) / self.interval * self.interval
+            }
+            false => next_at,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     pub now: i64,

@@ -55,9 +55,15 @@ pub async fn run_claims(
             let wanted = work.wanted_children(&wanted);
             let full = wanted.iter().filter(|it| it.count == 0);
             let full: HashSet<QueueId> = full.map(|it| it.queue).collect();
-            for due in due.iter().filter(|due| full.contains(&due.queue)) {
-                // Other jobs come first. A long poll that gets none of them tries again.
-                work.available_at(due.queue, due.next_at);
+            for due in &due {
+                if work.expired_leases(due.queue) > 0 {
+                    // They come first, but may yield no job: without retries left, it fails.
+                    work.note_more(due.queue);
+                }
+                if full.contains(&due.queue) {
+                    // A long poll that gets none of the other jobs tries again.
+                    work.available_at(due.queue, due.next_at);
+                }
             }
             let (planned, cut) = spawn::planned(&wanted, &firsts, due, work.now);
             for queue in cut {

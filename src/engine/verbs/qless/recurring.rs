@@ -160,9 +160,12 @@ impl Engine {
     }
 }
 
-/// The largest offset of a recurring job with a cron expression, forward or back: 100 years. A search for a run steps
-/// through the months in between.
+/// The largest offset of a recurring job with a cron expression: 100 years. A search for a run steps through the months in
+/// between.
 const CRON_OFFSET_MAX_S: f64 = 3_155_760_000.0;
+
+/// The largest one back: 366 days. All runs since then are due.
+const CRON_OFFSET_MIN_S: f64 = -31_622_400.0;
 
 /// IDs of children that [`Engine::run_recurring`] loads in addition to the first one, because some may be in use.
 const RUN_NOW_IDS: i64 = 20;
@@ -194,7 +197,7 @@ pub fn recur(work: &mut UnitOfWork, queue: &QueueKey, recur: &Recur) -> Result<S
     };
     let first_at = match &recur.cron {
         Some(cron) => {
-            let offset_s = recur.offset_s.clamp(-CRON_OFFSET_MAX_S, CRON_OFFSET_MAX_S);
+            let offset_s = recur.offset_s.clamp(CRON_OFFSET_MIN_S, CRON_OFFSET_MAX_S);
             cron.next(work.now.plus_seconds(offset_s))
         }
         None => work.now.plus_seconds(recur.offset_s),

@@ -1,0 +1,2 @@
+-- For SQLite only. Postgres finds a row by its place, and stores long texts apart.
+SELECT 1;
