@@ -55,12 +55,12 @@ static: $(site) ## like package, but statically linked (Linux, musl); starts the
 ##@ Test
 
 # The phases of `make test`. Some wait for the network, for time to pass or for one thread, while others use the CPU. Those
-# that take long begin first. `fuzz` and `cost` measure no time, so they use only the CPU time that others leave.
-phases := rust browser postgres unit plain cost fuzz clients packages audit wasm size
+# that take long begin first; the fuzz targets are built beside the server, because they are independent of it.
+phases := fuzz rust browser postgres unit plain audit cost wasm clients packages size
 
 test: ## run all checks in parallel, as CI does; the output is also in target/test
 	@rm -rf target/test && mkdir -p target/test
-	@$(MAKE) --no-print-directory --keep-going -j4 $(site) $(server) fmt $(phases:%=phase-%); \
+	@$(MAKE) --no-print-directory --keep-going -j3 $(site) $(server) fmt $(phases:%=phase-%); \
 		status=$$?; scripts/phase.sh summary; exit $$status
 	@echo "All checks passed."
 

@@ -39,11 +39,9 @@ counts() {
 }
 
 echo "test: $name began"
-nice=0
-[[ $name == @(cost|fuzz) ]] && nice=10
 # The phase is independent of this make's jobs and flags.
 TIMEFORMAT='%R %U %S'
-{ time nice -n $nice env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make --no-print-directory "$name" >"$folder/$name.log" 2>&1; } 2>"$folder/$name.time"
+{ time env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make --no-print-directory "$name" >"$folder/$name.log" 2>&1; } 2>"$folder/$name.time"
 status=$?
 read -r real user kernel <"$folder/$name.time"
 rm "$folder/$name.time"

@@ -173,9 +173,12 @@ pub async fn store(
     connection.run(writes.collect()).await.map(drop)
 }
 
-/// The statement that deletes the oldest events above [`EVENTS_MAX`].
+/// Rows of events that [`drop_old`] deletes. One can have 700 kB.
+pub const DROPPED_ROWS_MAX: i64 = 32;
+
+/// The statement that deletes the oldest events above [`EVENTS_MAX`], of a bounded number of rows.
 pub fn drop_old() -> Statement {
-    Statement::new(DROP, [EVENTS_MAX.into()])
+    Statement::new(DROP, [EVENTS_MAX.into(), DROPPED_ROWS_MAX.into()])
 }
 
 const NUMBER: &str = "UPDATE state SET last_event = last_event + $1 WHERE id = 1";
@@ -190,5 +193,6 @@ const NUMBER_ALL: &str =
 const ADD_ALL: &str = "
 INSERT INTO events (first, n, at, entries) SELECT int(0), int(1), int(2), text(3) FROM rows($1)";
 
-const DROP: &str =
-    "DELETE FROM events WHERE first <= (SELECT last_event FROM state WHERE id = 1) - $1";
+const DROP: &str = "
+DELETE FROM events WHERE first <= (SELECT last_event FROM state WHERE id = 1) - $1
+    AND first IN (SELECT first FROM events ORDER BY first LIMIT $2 + 0)";

@@ -80,10 +80,9 @@ impl EmptyQueues {
             return Ok(false);
         };
         self.next = has_more.then_some(last + 1);
-        let mut deleted = 0;
         let part = Statement::new(EMPTY, [from, last].map(Into::into));
         let answers = connection.run(vec![part]).await?;
-        let mut queues = HashMap::new();
+        let (mut queues, mut deleted) = (HashMap::new(), Vec::new());
         for row in answers.into_iter().flat_map(|answer| answer.rows) {
             let id = row.int(0)?;
             let found = EmptyQueue {
@@ -102,19 +101,26 @@ impl EmptyQueues {
                 .unwrap_or(found);
             let empty_s = now.seconds_from(found.since);
             if found.forgotten && empty_s >= MARK_AGE.as_secs_f64() {
-                if deleted == DELETED_MAX {
+                if deleted.len() == DELETED_MAX {
                     // The next part begins with this queue.
                     (self.next, last) = (Some(id), id - 1);
                     break;
                 }
-                work.drop_queue(id);
-                deleted += 1;
+                deleted.push((id, found));
                 continue;
             }
             if !found.forgotten && empty_s >= self.age_s {
                 work.mark_forgotten(id);
             }
             queues.insert(id, found);
+        }
+        let ids: Vec<_> = deleted.iter().map(|(id, _)| (*id,)).collect();
+        if fold_series::move_to_deleted_queues(connection, &ids).await? {
+            ids.iter().for_each(|(id,)| work.drop_queue(*id));
+        } else {
+            // They have too many statistics for a transaction. The next one continues with them.
+            self.next = deleted.first().map(|(id, _)| *id);
+            queues.extend(deleted);
         }
         self.queues.retain(|id, _| *id < from || *id > last);
         self.queues.extend(queues);

@@ -8,7 +8,7 @@ use crate::engine::model::job::QueueId;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::unit_of_work::time_series::{HOUR, minute};
-use crate::store::{Connection, Statement, StoreError};
+use crate::store::{Connection, Statement, StatementResult, StoreError};
 
 /// Minutes that are kept before they are aggregated into hours.
 pub const MINUTES_KEPT: i64 = 25 * HOUR;
@@ -91,6 +91,47 @@ async fn fold_queues(
     Ok(is_all)
 }
 
+/// Rows of statistics of each kind that a transaction moves or deletes before it deletes their queues.
+const DELETED_BATCH: i64 = 1_000;
+
+/// Moves a bounded batch of the minutes and hours of these queues, which are about to be deleted, to those of deleted
+/// queues, and deletes a bounded batch of their histograms. Returns whether none are left.
+pub async fn move_to_deleted_queues(
+    connection: &mut Connection,
+    queues: &[(QueueId,)],
+) -> Result<bool, StoreError> {
+    if queues.is_empty() {
+        return Ok(true);
+    }
+    let kinds = [Kind::Minute, Kind::Hour, Kind::Wait, Kind::Run];
+    let take = |kind: &Kind| {
+        let statement = match kind {
+            Kind::Wait | Kind::Run => DROP_HISTOGRAMS,
+            _ => TAKE_OF_QUEUES,
+        };
+        let statement = Statement::of_rows(statement, queues).with(*kind as i64);
+        statement.with(DELETED_BATCH)
+    };
+    let answers = connection.run(kinds.iter().map(take).collect()).await?;
+    let mut sums: HashMap<(i64, i64, i64, i64), i64> = HashMap::new();
+    for (kind, answer) in kinds.into_iter().zip(&answers) {
+        for row in &answer.rows {
+            let key = (kind as i64, row.int(0)?, row.int(1)?, row.int(2)?);
+            *sums.entry(key).or_default() += row.int(3)?;
+        }
+    }
+    if !sums.is_empty() {
+        let rows: Vec<_> = sums
+            .into_iter()
+            .map(|((kind, day, slot, server), n)| (kind, day, slot, server, n))
+            .collect();
+        let add = Statement::of_rows(ADD_TO_DELETED, &rows).with(DELETED_QUEUES);
+        connection.run(vec![add]).await?;
+    }
+    let is_last = |answer: &StatementResult| answer.affected < DELETED_BATCH as u64;
+    Ok(answers.iter().all(is_last))
+}
+
 /// The statement that adds the counters of queues, which are being deleted, to those of deleted queues.
 pub fn keep_deleted_queues(queues: &[(QueueId,)]) -> Statement {
     Statement::of_rows(KEEP_DELETED, queues).with(DELETED_QUEUES)
@@ -102,6 +143,23 @@ DELETE FROM tallies WHERE kind = $1 AND (queue, day, slot, server) IN (
     FROM (SELECT id FROM queues WHERE id >= $4 AND id <= $5 UNION ALL SELECT 0) AS q CROSS JOIN tallies AS t
     WHERE t.kind = $1 AND t.queue = q.id AND t.day < $2 LIMIT $3 + 0)
 RETURNING queue, day, slot, server, n";
+
+const TAKE_OF_QUEUES: &str = "
+DELETE FROM tallies WHERE kind = $2 AND (queue, day, slot, server) IN (
+    SELECT t.queue, t.day, t.slot, t.server FROM rows($1) AS k CROSS JOIN tallies AS t
+    WHERE t.kind = $2 AND t.queue = k.int(0) LIMIT $3 + 0)
+RETURNING day, slot, server, n";
+
+// The sums of the days stay until the queue is deleted: `EMPTY` in `empty_queues.rs` compares them.
+const DROP_HISTOGRAMS: &str = "
+DELETE FROM tallies WHERE kind = $2 AND slot >= 0 AND (queue, day, slot, server) IN (
+    SELECT t.queue, t.day, t.slot, t.server FROM rows($1) AS k CROSS JOIN tallies AS t
+    WHERE t.kind = $2 AND t.queue = k.int(0) AND t.slot >= 0 LIMIT $3 + 0)";
+
+const ADD_TO_DELETED: &str = "
+INSERT INTO tallies (kind, queue, day, slot, server, n)
+SELECT int(0), $2, int(1), int(2), int(3), int(4) FROM rows($1) WHERE true
+ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n";
 
 const FOLD: &str = "
 INSERT INTO tallies (kind, queue, day, slot, server, n)

@@ -142,8 +142,12 @@ pub async fn run_task(
     let batch = task.batch().into();
     let find = match task {
         MaintenanceTask::PromoteDue => {
-            let clients = i64::from(trust_client_clock);
-            let due = Statement::new(DUE, [now.0.into(), batch, clients.into()]);
+            let due = if trust_client_clock {
+                DUE_OF_OTHERS
+            } else {
+                DUE
+            };
+            let due = Statement::new(due, [now.0.into(), batch]);
             return promote_due(connection, work, due).await;
         }
         MaintenanceTask::ExpireLeases => {
@@ -282,8 +286,15 @@ pub fn save_seen(seen: &HashMap<String, Time>, trust_client_clock: bool) -> Stat
 const DUE: &str = concat!(
     "SELECT j.seq, j.version, ",
     job_bytes!(row),
+    " FROM jobs AS j WHERE j.state = {scheduled} AND j.ready_at <= $1 ORDER BY j.ready_at, j.seq LIMIT $2 + 0 {skip_locked}"
+);
+
+/// The same without those of qless, whose time is that of the clients.
+const DUE_OF_OTHERS: &str = concat!(
+    "SELECT j.seq, j.version, ",
+    job_bytes!(row),
     " FROM queues AS q CROSS JOIN jobs AS j
-    WHERE j.queue = q.id AND j.state = {scheduled} AND j.ready_at <= $1 AND (q.protocol <> 'qless' OR $3 = 0)
+    WHERE q.protocol <> 'qless' AND j.queue = q.id AND j.state = {scheduled} AND j.ready_at <= $1
     LIMIT $2 + 0 {skip_locked:j}"
 );
 

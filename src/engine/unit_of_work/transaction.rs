@@ -44,8 +44,8 @@ const SERVERS_MAX: i64 = 1_024;
 /// More than half of the maximum of a commit group, so two such requests never share a transaction.
 const CYCLE_SEARCH_WEIGHT: usize = 1_100;
 
-/// Transactions between two deletions of old events.
-const DROP_EVENTS_EVERY: u64 = 1_000;
+/// Transactions between two deletions of old events. A transaction adds at most one row of them.
+const DROP_EVENTS_EVERY: u64 = 16;
 
 /// The engine's part of group commit.
 pub struct Runner {

@@ -292,6 +292,14 @@ async fn the_newest_100000_events_are_kept() {
         let left = read_number(&engine, "SELECT count(*) FROM events").await;
         assert_eq!(left, kept, "after event {last}");
     }
+    let many = "INSERT INTO events (first, n, at, entries)
+        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < $1)
+        SELECT n, 1, 0, '[]' FROM numbers";
+    let many = Statement::new(many, [(events::DROPPED_ROWS_MAX + 3).into()]);
+    let number = Statement::new("UPDATE state SET last_event = 200000", []);
+    run_statements(&engine, [number, many, events::drop_old()]).await;
+    let left = read_number(&engine, "SELECT count(*) FROM events").await;
+    assert_eq!(left, 3);
     engine.close().await;
 }
 
@@ -406,8 +414,8 @@ INSERT INTO queues (id, protocol, namespace, name, first_seen, forgotten)
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2300)
 SELECT n, 'lmstfy', 'ns', 'queue ' || n, 0, 1 FROM numbers";
 
-#[tokio::test]
-async fn up_to_200_empty_queues_are_deleted_at_once() {
+/// Deletes empty queues at once.
+async fn engine_with_forgotten_queues() -> Engine {
     let options = Options {
         database: "sqlite::memory:".to_owned(),
         without_tasks: true,
@@ -416,6 +424,37 @@ async fn up_to_200_empty_queues_are_deleted_at_once() {
     };
     let engine = Engine::open(&options).await.unwrap();
     run_statements(&engine, [Statement::new(FORGOTTEN_QUEUES, [])]).await;
+    engine
+}
+
+#[tokio::test]
+async fn the_statistics_of_a_deleted_queue_move_a_part_at_a_time() {
+    const STATISTICS: &str = "
+    INSERT INTO tallies (kind, queue, day, slot, server, n)
+    WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2500)
+    SELECT k.kind, 7, n, 3, 0, 2 FROM numbers CROSS JOIN (SELECT {kind_minute} AS kind UNION ALL SELECT {kind_wait}) AS k";
+    let engine = engine_with_forgotten_queues().await;
+    run_statements(&engine, [Statement::new(STATISTICS, [])]).await;
+    let count = |sql: &'static str| read_number(&engine, sql);
+    let mut left = 5_000;
+    while count("SELECT count(*) FROM queues WHERE id <= 7").await > 0 {
+        affected(&engine, MaintenanceTask::DeleteEmptyQueues).await;
+        let now_left = count("SELECT count(*) FROM tallies WHERE queue = 7").await;
+        assert!(left - now_left <= 2_000, "{left} - {now_left}");
+        if now_left == left {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        left = now_left;
+    }
+    assert_eq!(left, 0);
+    let kept = "SELECT CAST(sum(n) AS BIGINT) FROM tallies WHERE queue = 0";
+    assert_eq!(count(kept).await, 5_000);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn up_to_200_empty_queues_are_deleted_at_once() {
+    let engine = engine_with_forgotten_queues().await;
     let mut left = 2_300;
     let mut transactions = 0;
     // The first check notes the queues. They are deleted by a check 5 s later.
