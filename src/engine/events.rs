@@ -195,4 +195,6 @@ INSERT INTO events (first, n, at, entries) SELECT int(0), int(1), int(2), text(3
 
 const DROP: &str = "
 DELETE FROM events WHERE first <= (SELECT last_event FROM state WHERE id = 1) - $1
-    AND first IN (SELECT first FROM events ORDER BY first LIMIT $2 + 0)";
+    AND first IN (
+        SELECT first FROM events WHERE first <= (SELECT last_event FROM state WHERE id = 1) - $1
+        ORDER BY first LIMIT $2 + 0)";
