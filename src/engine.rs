@@ -141,8 +141,8 @@ pub use crate::store::{DatabaseInfo, Durability, ReaderUse};
 /// The bytes to write or load that add 1 to the weight of a request.
 const BYTES_PER_WEIGHT: usize = 1_024;
 
-/// What a search for a run of a cron expression adds to the weight of a request: it can take 2 ms,
-/// because there are expressions of which two runs are decades apart.
+/// What a search for a run of a cron expression adds to the weight of a request: it can take 2 ms, because
+/// there are expressions of which two runs are decades apart.
 const WEIGHT_OF_SEARCH: usize = 200;
 
 /// How an engine is opened.

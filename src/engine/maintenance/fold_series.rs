@@ -82,11 +82,11 @@ async fn fold_queues(
     if !hours.is_empty() {
         let rows: Vec<_> = hours
             .into_iter()
-            .map(|((queue, hour, slot, server), n)| (queue, hour, slot, server, n))
+            .map(|((queue, hour, slot, server), n)| {
+                (Kind::Hour as i64, queue, hour, slot, server, n)
+            })
             .collect();
-        connection
-            .run(vec![Statement::of_rows(FOLD, &rows)])
-            .await?;
+        connection.run(vec![Statement::of_rows(ADD, &rows)]).await?;
     }
     Ok(is_all)
 }
@@ -123,10 +123,9 @@ pub async fn move_to_deleted_queues(
     if !sums.is_empty() {
         let rows: Vec<_> = sums
             .into_iter()
-            .map(|((kind, day, slot, server), n)| (kind, day, slot, server, n))
+            .map(|((kind, day, slot, server), n)| (kind, DELETED_QUEUES, day, slot, server, n))
             .collect();
-        let add = Statement::of_rows(ADD_TO_DELETED, &rows).with(DELETED_QUEUES);
-        connection.run(vec![add]).await?;
+        connection.run(vec![Statement::of_rows(ADD, &rows)]).await?;
     }
     let is_last = |answer: &StatementResult| answer.affected < DELETED_BATCH as u64;
     Ok(answers.iter().all(is_last))
@@ -156,14 +155,9 @@ DELETE FROM tallies WHERE kind = $2 AND slot >= 0 AND (queue, day, slot, server)
     SELECT t.queue, t.day, t.slot, t.server FROM rows($1) AS k CROSS JOIN tallies AS t
     WHERE t.kind = $2 AND t.queue = k.int(0) AND t.slot >= 0 LIMIT $3 + 0)";
 
-const ADD_TO_DELETED: &str = "
+const ADD: &str = "
 INSERT INTO tallies (kind, queue, day, slot, server, n)
-SELECT int(0), $2, int(1), int(2), int(3), int(4) FROM rows($1) WHERE true
-ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n";
-
-const FOLD: &str = "
-INSERT INTO tallies (kind, queue, day, slot, server, n)
-SELECT {kind_hour}, int(0), int(1), int(2), int(3), int(4) FROM rows($1) WHERE true
+SELECT int(0), int(1), int(2), int(3), int(4), int(5) FROM rows($1) WHERE true
 ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET n = tallies.n + excluded.n";
 
 const KEEP_DELETED: &str = "

@@ -58,8 +58,8 @@ const CRON_BACKLOG_MAX: i64 = 1_000;
 /// Searches for runs of cron expressions in a transaction; those of one recurring job may exceed it.
 const SEARCHES_MAX: usize = 500;
 
-/// Stepping through this time once, in microseconds, counts as one search: 10 days. Where the clocks change, the steps can
-/// be seconds.
+/// Stepping through this time once, in microseconds, counts as one search: 10 days. Where the clocks change, the steps
+/// can be seconds.
 const DAYS_OF_SEARCH: i64 = 10 * 86_400 * 1_000_000;
 
 /// The size of an empty list of tags.
@@ -100,7 +100,7 @@ pub fn planned(
         if max == 0 {
             continue;
         }
-        // And one more, that nothing must be skipped.
+        // Counting one more shows whether runs were missed that are not counted.
         let counted = match searches_left == 0 && due.cron.is_some() {
             true => 1,
             false => max.saturating_add(1),

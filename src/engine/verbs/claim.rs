@@ -92,8 +92,8 @@ const ATTEMPTS_MAX: u32 = 3;
 
 const RETRY_DELAY: Duration = Duration::from_millis(4);
 
-/// Maximum number of consecutive transactions of a claim that lease no job although more are available: because other
-/// claims get those that were loaded, or because the IDs of due children are in use.
+/// Maximum number of consecutive transactions of a claim that lease no job although more are available. This happens
+/// if other claims lease the loaded jobs, or if jobs with the IDs of the due children already exist.
 pub const EMPTY_MAX: u32 = 64;
 
 /// Seconds until a poll that got nothing after [`EMPTY_MAX`] transactions tries again.

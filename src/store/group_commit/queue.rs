@@ -2,8 +2,9 @@
 //!
 //! There are five lanes, which begin groups in turn: small requests, large requests, requests that were put back because
 //! their group was too large, and requests that need a transaction of their own, one lane for clients and one for the
-//! server and for actions of its users. Between two groups of its lane, a request waits for at most one group of each other lane, however many
-//! requests are queued there. A request that is put back weighs more each time, until it runs alone.
+//! server and for actions of its users. Between two groups of its lane, a request waits for at most one group of each
+//! other lane, however many requests are queued there. A request that is put back weighs more each time, until it runs
+//! alone.
 
 use std::collections::VecDeque;
 use std::iter;
