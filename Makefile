@@ -18,7 +18,7 @@ site := target/site.stamp
 # The platform of `make static`.
 target := $(shell uname -m)-unknown-linux-musl
 
-.PHONY: help setup serve dev watch build deb package static test check fmt lint rust wasm unit postgres plain packages crate systemd containers browser clients size audit fuzz openapi cost stress chaos soak \
+.PHONY: help setup serve dev watch build deb package static test fmt lint rust wasm unit postgres plain packages crate systemd containers browser clients size audit fuzz openapi cost stress chaos soak \
 	bench reference book pictures clean
 
 help: ## print this help
@@ -69,8 +69,6 @@ phase-%:
 phase-rust phase-browser phase-cost phase-clients phase-packages: $(site) $(server)
 phase-wasm phase-size: $(site)
 phase-postgres phase-unit phase-plain: phase-rust
-
-check: test ## the same as test
 
 fmt: ## check the format of the Rust code
 	cargo fmt --check

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { assertPresentable, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertEachPresentable, live, startDashboard } from "./dashboard.js";
 import { client, jobq, lmstfy, relay } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
@@ -196,16 +196,8 @@ dashboard.test("a selection stays when the list changes", async ({ page, url }) 
   assert.equal(await page.getByRole("checkbox", { name: "Select job m-2" }).count(), 0);
 });
 
-dashboard.test("every list is accessible and fits in each look", async ({ page, url }) => {
+dashboard.test("every list is accessible and fits in each look", { hasParts: true }, async ({ page, url, part }) => {
   await fill(url);
   const lists = [...LISTS.map(([path]) => path), "/ui/lmstfy/shop/orders/waiting", "/ui/lmstfy/shop/lost/dead", "/ui/dead"];
-  for (const [number, path] of lists.entries()) {
-    const answer = await page.goto(path);
-    assert.equal(answer.status(), 200, path);
-    await live(page);
-    await inEachLook(page, [1440, 390, 320], async ({ look, width }) => {
-      await assertPresentable(page, `${path} ${look}`);
-      if (width !== 320) await screenshot(page, `bulk-${number}-${look}`);
-    });
-  }
+  await assertEachPresentable({ page, part }, lists, { picture: "bulk" });
 });

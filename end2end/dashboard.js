@@ -61,11 +61,15 @@ export function startDashboard({ args = [], database = "sqlite::memory:" } = {})
   /**
    * `options` are those of a Playwright context (`javaScriptEnabled`, `colorScheme`, `viewport`, …), and `expected`:
    * a pattern of expected page errors. At least one must occur, and no others.
+   *
+   * A test that visits many pages gives each a part of its own, `await part(name, body)`, so that the time limit does
+   * not depend on their number.
    */
   dashboard.test = (name, options, body) => {
     if (body === undefined) [options, body] = [{}, options];
-    const { expected, ...contextOptions } = options;
-    test(name, { timeout: TEST_MAX_MS }, async () => {
+    const { expected, hasParts, ...contextOptions } = options;
+    test(name, hasParts ? {} : { timeout: TEST_MAX_MS }, async (t) => {
+      const part = (name, body) => t.test(name, { timeout: TEST_MAX_MS }, body);
       const { url } = dashboard.server;
       const context = await dashboard.browser.newContext({ baseURL: url, ...contextOptions });
       // Otherwise each wait has its own limit of 30 s.
@@ -73,7 +77,7 @@ export function startDashboard({ args = [], database = "sqlite::memory:" } = {})
       try {
         const page = await context.newPage();
         const problems = watch(page, url);
-        await body({ page, context, url, server: dashboard.server, browser: dashboard.browser });
+        await body({ page, context, url, part, server: dashboard.server, browser: dashboard.browser });
         // Without JavaScript, what the page preloads for its script stays unused.
         const unused = contextOptions.javaScriptEnabled === false ? /was preloaded using link preload but not used/ : /^$/;
         const surprises = problems.filter((problem) => !expected?.test(problem) && !unused.test(problem));
@@ -211,6 +215,24 @@ export async function inEachLook(page, widths, check) {
       await page.setViewportSize({ width, height: 844 });
       await check({ look: `${colorScheme}-${width}`, width });
     }
+  }
+}
+
+/**
+ * Checks that each of these pages loads and is presentable in each look; each is a part of a test with `hasParts`.
+ * `prepare(number)` runs when a page is loaded. `picture` is the first part of the names of the screenshots.
+ */
+export async function assertEachPresentable({ page, part }, paths, { picture, prepare = () => {} }) {
+  for (const [number, path] of paths.entries()) {
+    await part(path, async () => {
+      assert.equal((await page.goto(path)).status(), 200);
+      await live(page);
+      await prepare(number);
+      await inEachLook(page, [1440, 390, 320], async ({ look, width }) => {
+        await assertPresentable(page, look);
+        if (width !== 320) await screenshot(page, `${picture}-${number}-${look}`);
+      });
+    });
   }
 }
 

@@ -1,7 +1,10 @@
 // Jobq in the dashboard: creating queues, records by state and by query, compare-and-set. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertAccessible, assertPresentable, flash, inEachLook, live, otherPageHasChanged, screenshot, startDashboard } from "./dashboard.js";
+import {
+  assertAccessible, assertEachPresentable, assertPresentable, flash, inEachLook, otherPageHasChanged, screenshot,
+  startDashboard,
+} from "./dashboard.js";
 import { client, jobq, relay } from "./client.js";
 
 const dashboard = startDashboard();
@@ -60,17 +63,17 @@ dashboard.test("the overview of an empty server shows how to create a Jobq queue
   await assertAccessible(page);
 });
 
-dashboard.test("every page is accessible and fits in each look", async ({ page, url }) => {
+dashboard.test("every page is accessible and fits in each look", { hasParts: true }, async ({ page, url, part }) => {
+  await fill(url);
+  await assertEachPresentable({ page, part }, pages, { picture: "jobq" });
+});
+
+dashboard.test("forms, conflicts and questions are accessible and fit in each look", async ({ page, url }) => {
   await fill(url);
   const presentable = (name) => inEachLook(page, [1440, 390, 320], async ({ look, width }) => {
     await assertPresentable(page, `${name} ${look}`);
     if (width !== 320) await screenshot(page, `jobq-${name}-${look}`);
   });
-  for (const [number, path] of pages.entries()) {
-    assert.equal((await page.goto(path)).status(), 200, path);
-    await live(page);
-    await presentable(`${number}`);
-  }
   const api = jobq(url, "hosts");
   await page.goto(`/ui/jobq/hosts?q=${segment(CREATED)}`);
   await page.getByText("Examples and API call (curl)").click();

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { assertAccessible, assertPresentable, flash, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertEachPresentable, assertPresentable, flash, inEachLook, live, startDashboard } from "./dashboard.js";
 import { client, lmstfy } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
@@ -48,20 +48,14 @@ dashboard.test("without dead jobs, their page says what a dead letter is", async
   await assertAccessible(page);
 });
 
-dashboard.test("every page is accessible and fits in each look", async ({ page, url }) => {
+dashboard.test("every page is accessible and fits in each look", { hasParts: true }, async ({ page, url, part }) => {
   const ids = await fill(url);
-  for (const [number, path] of pages(ids).entries()) {
-    const answer = await page.goto(path);
-    assert.equal(answer.status(), 200, path);
-    await live(page);
-    await inEachLook(page, [1440, 390, 320], async ({ look, width }) => {
-      await assertPresentable(page, `${path} ${look}`);
-      if (width !== 320) await screenshot(page, `lmstfy-${number}-${look}`);
-    });
-  }
-  await page.goto("/ui/dead");
-  await page.getByRole("button", { name: "Respawn 1…" }).first().click();
-  await inEachLook(page, [1440, 390, 320], () => assertAccessible(page));
+  await assertEachPresentable({ page, part }, pages(ids), { picture: "lmstfy" });
+  await part("the question", async () => {
+    await page.goto("/ui/dead");
+    await page.getByRole("button", { name: "Respawn 1…" }).first().click();
+    await inEachLook(page, [1440, 390, 320], ({ look }) => assertPresentable(page, look));
+  });
 });
 
 const missing = { expected: /404/ };

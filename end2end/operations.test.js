@@ -1,7 +1,7 @@
 // Operations on many jobs: selecting, confirming, running, stopping, undoing. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertPresentable, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertEachPresentable, screenshot, startDashboard } from "./dashboard.js";
 import { client, lmstfy, relay } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
@@ -154,7 +154,7 @@ function fill(url) {
   return filled;
 }
 
-dashboard.test("every page is accessible and fits in each look", async ({ page, url }) => {
+dashboard.test("every page is accessible and fits in each look", { hasParts: true }, async ({ page, url, part }) => {
   await fill(url);
   await page.goto(confirm("track", `queue:shown`));
   await page.getByRole("button", { name: "Track 61 jobs" }).click();
@@ -164,15 +164,7 @@ dashboard.test("every page is accessible and fits in each look", async ({ page, 
     operation, "/ui/operations", confirm("cancel", "queue:shown"), confirm("move", "queue:shown", "&arg=x"), at("queue:shown"),
     confirm("tag", ""), confirm("cancel", `"${HOSTILE.replaceAll('"', '\\"')}"`), "/ui/confirm?do=tag", "/ui/operations?offset=1000",
   ];
-  for (const [number, path] of pages.entries()) {
-    const answer = await page.goto(path);
-    assert.equal(answer.status(), 200, path);
-    await live(page);
-    await inEachLook(page, [1440, 390, 320], async ({ look, width }) => {
-      await assertPresentable(page, `${path} ${look}`);
-      if (width !== 320 && number < 6) await screenshot(page, `operations-${number}-${look}`);
-    });
-  }
+  await assertEachPresentable({ page, part }, pages, { picture: "operations" });
 });
 
 dashboard.test("an unknown operation is 404 in the frame", { expected: /404/ }, async ({ page }) => {

@@ -1,7 +1,7 @@
 // Every page: reachable, readable, accessible, safe with any name, and live.
 
 import assert from "node:assert/strict";
-import { assertAccessible, assertPresentable, inEachLook, live, otherPageHasChanged, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertEachPresentable, live, otherPageHasChanged, screenshot, startDashboard } from "./dashboard.js";
 import { client } from "./client.js";
 
 const dashboard = startDashboard();
@@ -72,18 +72,10 @@ dashboard.test("an empty server shows how to add a first job", async ({ page }) 
   }
 });
 
-for (let part = 0; part < PAGES.length; part += 7) {
-  const paths = PAGES.slice(part, part + 7);
-  dashboard.test(`pages from ${paths[0]} on are accessible and fit in each look`, async ({ page, url }) => {
-    await fill(url);
-    for (const path of paths) {
-      const answer = await page.goto(path);
-      assert.equal(answer.status(), 200, path);
-      await live(page);
-      await inEachLook(page, [1440, 320], ({ look }) => assertPresentable(page, `${path} ${look}`));
-    }
-  });
-}
+dashboard.test("every page is accessible and fits in each look", { hasParts: true }, async ({ page, url, part }) => {
+  await fill(url);
+  await assertEachPresentable({ page, part }, PAGES, { picture: "pages" });
+});
 
 const missing = { expected: /404/ };
 dashboard.test("unknown objects are 404 with a page in the frame", missing, async ({ page, url }) => {

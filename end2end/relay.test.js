@@ -1,7 +1,7 @@
 // Relay in the dashboard: queues, jobs with payload and state, requeuing dead jobs. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertAccessible, assertPresentable, flash, inEachLook, live, screenshot, startDashboard } from "./dashboard.js";
+import { assertAccessible, assertEachPresentable, assertPresentable, flash, inEachLook, screenshot, startDashboard } from "./dashboard.js";
 import { client, lmstfy, relay } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
@@ -56,23 +56,17 @@ dashboard.test("the overview of an empty server shows how to enqueue a Relay job
   assert.ok(lines[1].includes(`${url}/v2/queues/mail/jobs`));
 });
 
-dashboard.test("every page is accessible and fits in each look", async ({ page, url }) => {
+dashboard.test("every page is accessible and fits in each look", { hasParts: true }, async ({ page, url, part }) => {
   await fill(url);
   const letters = [...(await dead(page, "mail")), ...(await dead(page, ""))];
   assert.equal(letters.length, 4);
-  for (const [number, path] of [...pages, ...letters].entries()) {
-    const answer = await page.goto(path);
-    assert.equal(answer.status(), 200, path);
-    await live(page);
+  await assertEachPresentable({ page, part }, [...pages, ...letters], { picture: "relay" });
+  await part("the question", async () => {
+    await page.getByRole("button", { name: "Requeue…" }).click();
     await inEachLook(page, [1440, 390, 320], async ({ look, width }) => {
-      await assertPresentable(page, `${path} ${look}`);
-      if (width !== 320) await screenshot(page, `relay-${number}-${look}`);
+      await assertPresentable(page, look);
+      if (width !== 320) await screenshot(page, `relay-question-${look}`);
     });
-  }
-  await page.getByRole("button", { name: "Requeue…" }).click();
-  await inEachLook(page, [1440, 390, 320], async ({ look, width }) => {
-    await assertAccessible(page);
-    if (width !== 320) await screenshot(page, `relay-question-${look}`);
   });
 });
 

@@ -1,7 +1,7 @@
 // The search over all jobs: results, invalid searches, pages. With and without JavaScript.
 
 import assert from "node:assert/strict";
-import { assertPresentable, inEachLook, live, otherPageHasChanged, screenshot, startDashboard } from "./dashboard.js";
+import { assertEachPresentable, live, otherPageHasChanged, startDashboard } from "./dashboard.js";
 import { client, lmstfy, relay } from "./client.js";
 
 const dashboard = startDashboard({ args: ["--no-auth"] });
@@ -192,22 +192,16 @@ dashboard.test("results can be followed live", async ({ page, url }) => {
   await page.waitForURL(/q=queue%3Afollowed$/);
 });
 
-dashboard.test("every search is accessible and fits in each look", async ({ page, url }) => {
+dashboard.test("every search is accessible and fits in each look", { hasParts: true }, async ({ page, url, part }) => {
   await fill(url);
   const searches = [
     "/ui/jobs", at("letter state:failed,waiting -tag:x created:<2h"), at("letter-2"), at("stat:failed"), at(HOSTILE.repeat(9)),
     at("nothing"), at(`"${"x".repeat(300)}"`), "/ui/jobs?q=long&after=60",
   ];
-  for (const [number, path] of searches.entries()) {
-    const answer = await page.goto(path);
-    assert.equal(answer.status(), 200, path);
-    await live(page);
+  const prepare = async (number) => {
     if (number === 0) await page.getByText("Search syntax", { exact: true }).click();
-    await inEachLook(page, [1440, 390, 320], async ({ look, width }) => {
-      await assertPresentable(page, `${path} ${look}`);
-      if (width !== 320 && number < 4) await screenshot(page, `search-${number}-${look}`);
-    });
-  }
+  };
+  await assertEachPresentable({ page, part }, searches, { picture: "search", prepare });
 });
 
 const phone = { viewport: { width: 320, height: 700 }, javaScriptEnabled: false };

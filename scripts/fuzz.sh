@@ -7,7 +7,7 @@
 # the fuzzed code is safe Rust.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-seconds=${2:-5}
+seconds=${2:-3}
 coverage=(-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions --cfg fuzzing)
 if [[ ${1:-} == requests ]]; then

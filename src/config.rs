@@ -35,8 +35,8 @@ pub use environment::secret_variables;
 pub use load::{LoadError, Loaded, Setting, Source, Value, definition, load};
 pub use manage::{
     BulkOptions, CompleteQueues, FailureCommand, HealthCheck, Job, JobAction, JobCommand, JobPut,
-    Jobs, Limit, OperationCommand, OptionCommand, PauseOptions, QueueCommand, QueueName, Queues,
-    QueuesOrAll, RecurringCommand, RecurringJobs, RecurringPut, Remote, RemoteToken, Targets, Top,
+    Jobs, Limit, OperationCommand, OptionCommand, PauseOptions, QueueCommand, Queues, QueuesOrAll,
+    RecurringCommand, RecurringJobs, RecurringPut, Remote, RemoteToken, Targets, Top,
     WorkerCommand, queue_name,
 };
 pub use monitoring::{LogFormat, Monitoring};

@@ -48,6 +48,7 @@ use claimants::Claimants;
 pub use clock::{Clock, ManualClock, Time};
 pub use consistency::Inconsistency;
 pub use error::{Error, RESPONSE_BYTES_MAX, Result};
+use maintenance::cursors::Cursors;
 use maintenance::empty_queues::{DEFAULT_AGE, EmptyQueues};
 pub use maintenance::fold_series::{HOURS_KEPT, MINUTES_KEPT};
 use metrics::Metrics;
@@ -279,6 +280,7 @@ impl Engine {
             transactions: 0,
             statistics_cleanup: StatisticsCleanup::default(),
             job_cache: JobCache::default(),
+            cursors: Cursors::default(),
             empty_queues: EmptyQueues::after(options.empty_queue_age.unwrap_or(DEFAULT_AGE)),
         };
         let inner = Arc::new(Inner {

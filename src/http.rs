@@ -16,9 +16,6 @@ mod proxies;
 mod redis;
 mod reload;
 mod tls;
-#[cfg(feature = "otlp")]
-#[cfg(test)]
-mod traced;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -438,6 +435,9 @@ fn panicked() -> Response {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "otlp")]
+    mod traces;
+
     use axum::body::Body;
     use axum::extract::Request;
     use axum::http::StatusCode;

@@ -3,9 +3,12 @@
 //! A request reserves memory in its own task: before it keeps more than 64 KiB of a body, when what it has parsed
 //! occupies more than 64 KiB ([`parse`]), before it loads a large response, and after it has loaded a single large job or
 //! claimed large jobs. Other requests reserve nothing, so they are never refused.
+//!
+//! A read of the database continues to its end if the client disconnects meanwhile. What its request has reserved and
+//! [holds](holding) is released only then.
 
-use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -39,15 +42,57 @@ static PARSING: Semaphore = Semaphore::const_new(PARSED_AT_ONCE);
 
 task_local! {
     /// The memory of the request of this task.
-    static REQUEST: RequestMemory;
+    static REQUEST: Arc<Mutex<RequestMemory>>;
 }
 
 struct RequestMemory {
-    reserved: RefCell<Reserved>,
+    reserved: Reserved,
     /// Bytes that are occupied but not yet reserved.
-    counted: Cell<usize>,
+    counted: usize,
     /// How long the request may still wait for more.
-    wait_left: Cell<Duration>,
+    wait_left: Duration,
+}
+
+/// Runs `work` on the memory of the request of this task; `None` in a task that serves no request.
+fn of_this_request<T>(work: impl FnOnce(&mut RequestMemory) -> T) -> Option<T> {
+    let done = REQUEST.try_with(|request| {
+        let mut request = request.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&mut request)
+    });
+    done.ok()
+}
+
+task_local! {
+    /// The permit of the innermost [`holding`] of this task.
+    static HELD: Arc<HeldPermit>;
+}
+
+struct HeldPermit {
+    _permit: Box<dyn Send + Sync>,
+    _outer: Option<Arc<HeldPermit>>,
+}
+
+/// Runs `work` with a permit. It is released when `work` has ended, or was dropped, and its reads have ended.
+pub async fn holding<F: Future>(permit: impl Send + Sync + 'static, work: F) -> F::Output {
+    let held = HeldPermit {
+        _permit: Box::new(permit),
+        _outer: HELD.try_with(Arc::clone).ok(),
+    };
+    HELD.scope(Arc::new(held), work).await
+}
+
+/// What a read keeps until it has ended.
+pub struct HeldByRead {
+    _memory: Option<Arc<Mutex<RequestMemory>>>,
+    _permit: Option<Arc<HeldPermit>>,
+}
+
+/// What this task has reserved and [holds](holding), for a read that continues if the task is dropped.
+pub fn hold_for_read() -> HeldByRead {
+    HeldByRead {
+        _memory: REQUEST.try_with(Arc::clone).ok(),
+        _permit: HELD.try_with(Arc::clone).ok(),
+    }
 }
 
 /// No memory was free within the time that a request waits.
@@ -144,12 +189,11 @@ async fn wait_for(
     if let Ok(free) = semaphore.try_acquire_many(count) {
         return Ok(free);
     }
-    let left = REQUEST.try_with(|request| request.wait_left.get());
-    let left = left.unwrap_or(WAIT_MAX);
+    let left = of_this_request(|request| request.wait_left).unwrap_or(WAIT_MAX);
     let began = Instant::now();
     let acquired = timeout(left, semaphore.acquire_many(count)).await;
     let left = left.saturating_sub(began.elapsed());
-    REQUEST.try_with(|request| request.wait_left.set(left)).ok();
+    of_this_request(|request| request.wait_left = left);
     acquired.map_err(|_| Busy)?.map_err(|_| Busy)
 }
 
@@ -177,14 +221,19 @@ pub fn reserved() -> usize {
 pub async fn of_request<F: Future>(request: F) -> (F::Output, Reserved) {
     let request = async {
         let output = request.await;
-        (output, REQUEST.with(|request| request.reserved.take()))
+        (output, take())
     };
     let memory = RequestMemory {
-        reserved: RefCell::default(),
-        counted: Cell::default(),
-        wait_left: Cell::new(WAIT_MAX),
+        reserved: Reserved::default(),
+        counted: 0,
+        wait_left: WAIT_MAX,
     };
-    REQUEST.scope(memory, request).await
+    REQUEST.scope(Arc::new(Mutex::new(memory)), request).await
+}
+
+/// Takes what the request of this task has reserved.
+fn take() -> Reserved {
+    of_this_request(|request| std::mem::take(&mut request.reserved)).unwrap_or_default()
 }
 
 /// Reserves `bytes` more for the request of this task, until its response has been sent. A request waits up to 2 s in
@@ -212,17 +261,12 @@ pub async fn reserve_loaded(bytes: usize) -> Result<(), Busy> {
 
 /// Keeps the permits until the response of the request of this task has been sent.
 fn keep(more: SemaphorePermit<'static>) -> Result<(), Busy> {
-    let kept = REQUEST.try_with(|request| request.reserved.borrow_mut().add(more));
-    kept.map_err(|_| Busy)
+    of_this_request(|request| request.reserved.add(more)).ok_or(Busy)
 }
 
 /// Counts bytes that the request of this task occupies in its parsed form. [`parse`] reserves them.
 pub fn count(bytes: usize) {
-    let add = |request: &RequestMemory| {
-        let counted = request.counted.get();
-        request.counted.set(counted.saturating_add(bytes));
-    };
-    REQUEST.try_with(add).ok();
+    of_this_request(|request| request.counted = request.counted.saturating_add(bytes));
 }
 
 /// Runs `work`, which parses `bytes` bytes of the request of this task, and reserves what it has counted with [`count`],
@@ -237,7 +281,7 @@ pub async fn parse<T>(bytes: usize, work: impl FnOnce() -> T) -> Result<T, Busy>
         false => None,
     };
     let parsed = work();
-    let counted = REQUEST.try_with(|request| request.counted.take());
+    let counted = of_this_request(|request| std::mem::take(&mut request.counted));
     let counted = counted.unwrap_or_default();
     if counted > SMALL_MAX {
         keep(acquire_occupied(counted, place).await?)?;
@@ -257,7 +301,7 @@ pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
 
 /// Whether [`fit_response`] has nothing to do for a response of this size: it is small, and nothing is reserved.
 pub fn fits_response(bytes: u64) -> bool {
-    let is_free = REQUEST.try_with(|request| request.reserved.borrow().0.is_none());
+    let is_free = of_this_request(|request| request.reserved.0.is_none());
     bytes <= SMALL_MAX as u64 && is_free.unwrap_or(true)
 }
 
@@ -267,12 +311,11 @@ pub fn fits_response(bytes: u64) -> bool {
 /// # Errors
 /// [`Busy`].
 pub async fn fit_response(bytes: u64) -> Result<(), Busy> {
-    let Ok(reserved) = REQUEST.try_with(|request| request.reserved.take()) else {
+    if of_this_request(|_| ()).is_none() {
         return Ok(());
-    };
-    let reserved = reserved.for_response(bytes).await?;
-    let kept = REQUEST.try_with(|request| request.reserved.replace(reserved));
-    kept.map(drop).map_err(|_| Busy)
+    }
+    let reserved = take().for_response(bytes).await?;
+    of_this_request(|request| request.reserved = reserved).ok_or(Busy)
 }
 
 /// Reserves `bytes` for data that a request drops before it ends. Dropping the result releases them. Waits up to 2 s.
@@ -285,7 +328,7 @@ pub async fn reserve_until_dropped(bytes: usize) -> Result<Reserved, Busy> {
 
 /// Releases what the request of this task has reserved, so that requests that wait can continue.
 pub fn release() {
-    drop(REQUEST.try_with(|request| request.reserved.take()));
+    drop(take());
 }
 
 #[cfg(test)]
@@ -369,6 +412,43 @@ mod tests {
         assert_eq!(growing.grow_to(MEMORY_MAX + 1).await, Err(Busy));
         drop(growing);
         assert_eq!(free(), MEMORY_MAX);
+    }
+
+    #[tokio::test]
+    async fn what_a_read_holds_is_released_when_the_read_has_ended() {
+        let (outer, inner) = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(1)));
+        let permit = |of: &Arc<Semaphore>| Arc::clone(of).try_acquire_owned().unwrap();
+        let read = of_request(holding(permit(&outer), async {
+            reserve(1_000).await.unwrap();
+            holding(permit(&inner), async { hold_for_read() }).await
+        }));
+        let (read, reserved) = read.await;
+        drop(reserved);
+        assert_eq!(
+            (outer.available_permits(), inner.available_permits()),
+            (0, 0)
+        );
+        drop(read);
+        assert_eq!(
+            (outer.available_permits(), inner.available_permits()),
+            (1, 1)
+        );
+
+        let mut request = Box::pin(of_request(async {
+            reserve(1_000).await.unwrap();
+            let read = hold_for_read();
+            tokio::spawn(async move {
+                tokio::task::yield_now().await;
+                drop(read);
+            });
+            std::future::pending::<()>().await;
+        }));
+        assert!(futures::poll!(&mut request).is_pending());
+        drop(request);
+        assert_eq!(free(), MEMORY_MAX - 1_000, "the read is not over");
+        while free() < MEMORY_MAX {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]

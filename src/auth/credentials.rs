@@ -65,23 +65,23 @@ pub struct ActiveCredentials {
     /// Valid for the dashboard.
     pub ui: Keys,
     /// Valid for `/token` and `/metrics`: the admin's credentials, and dashboard keys with the role admin.
-    admins: Keys,
-    /// The admin's credentials, valid for every API but lmstfy.
-    owner: Keys,
+    admin_api: Keys,
+    /// Valid for qless, Relay and Jobq: the admin's credentials.
+    job_apis: Keys,
     credentials: Credentials,
 }
 
 impl ActiveCredentials {
     fn new(credentials: Credentials) -> ActiveCredentials {
-        let owner = Keys::of_admin(&credentials.admin);
-        let admins = credentials
+        let of_admin = Keys::of_admin(&credentials.admin);
+        let with_role_admin = credentials
             .ui
             .iter()
             .filter(|key| key.identity.role == Role::Admin);
         ActiveCredentials {
-            ui: owner.clone().with(&credentials.ui),
-            admins: owner.clone().with(admins),
-            owner,
+            ui: of_admin.clone().with(&credentials.ui),
+            admin_api: of_admin.clone().with(with_role_admin),
+            job_apis: of_admin,
             credentials,
         }
     }
@@ -120,8 +120,8 @@ impl ActiveCredentials {
 
     fn keys(&self, api: Api) -> &Keys {
         match api {
-            Api::Admin => &self.admins,
-            Api::Qless | Api::Relay | Api::Jobq => &self.owner,
+            Api::Admin => &self.admin_api,
+            Api::Qless | Api::Relay | Api::Jobq => &self.job_apis,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::output::printable;
 use super::{Outcome, Progress, print, print_notice};
 use crate::config;
 use crate::import::{Import, Report};
@@ -28,7 +29,7 @@ pub async fn run(options: &config::Import) -> Outcome {
     };
     let source = without_password(source);
     let report = done.map_err(|error| format!("cannot import {source}: {error}"))?;
-    print(&report.text(options.dry_run));
+    print(&text(&report, options.dry_run));
     let seconds = started.elapsed().as_secs_f64();
     let target = without_password(&import.database);
     print(&match options.dry_run {
@@ -38,4 +39,28 @@ pub async fn run(options: &config::Import) -> Outcome {
         }
     });
     Ok(())
+}
+
+/// The report, with escapes in the names of the source.
+fn text(report: &Report, is_dry_run: bool) -> String {
+    let lines = report.lines(is_dry_run);
+    lines
+        .iter()
+        .map(|line| format!("{}\n", printable(line)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_source_do_not_act_on_the_terminal() {
+        let (hostile, mut report) = ("a\0\x1b[31m\n\u{202e}b", Report::default());
+        report.note(&format!("1 job is missing: {hostile}"));
+        report.skip("qless", "waiting", hostile, format!("of {hostile}"));
+        let text = text(&report, false);
+        assert!(!text.contains(['\0', '\x1b', '\u{202e}']), "{text:?}");
+        assert_eq!(text.lines().count(), 4, "{text:?}");
+    }
 }

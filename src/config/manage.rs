@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::Connection;
-use crate::engine::Protocol;
+use crate::engine::{Protocol, QueueKey};
 pub use job::{Job, JobAction, JobCommand, JobPut, Jobs, Targets};
 pub use settings::{OptionCommand, RemoteToken};
 
@@ -49,17 +49,8 @@ fn limit(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("expected a number from 1 to {ROWS_MAX}"))
 }
 
-/// A queue as people name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueName {
-    pub protocol: Protocol,
-    /// Empty if the protocol has no namespaces.
-    pub namespace: String,
-    pub name: String,
-}
-
 /// Parses `mail`, `qless:mail`, `lmstfy:NAMESPACE/mail`, `relay:mail` or `jobq:mail`.
-pub fn queue_name(text: &str) -> Result<QueueName, String> {
+pub fn queue_name(text: &str) -> Result<QueueKey, String> {
     let known = |(protocol, name)| {
         let found = Protocol::ALL.into_iter().find(|it| it.as_str() == protocol);
         found.map(|protocol| (protocol, name))
@@ -77,7 +68,7 @@ pub fn queue_name(text: &str) -> Result<QueueName, String> {
     if name.is_empty() && protocol != Protocol::Relay {
         return Err("the name of a queue must not be empty".to_owned());
     }
-    Ok(QueueName {
+    Ok(QueueKey {
         protocol,
         namespace: namespace.to_owned(),
         name: name.to_owned(),
@@ -117,7 +108,7 @@ pub enum QueueCommand {
         remote: Remote,
         /// Queue: NAME (qless), lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
         #[arg(value_parser = queue_name)]
-        queue: QueueName,
+        queue: QueueKey,
         /// State of the jobs to list: waiting, scheduled, depends, running, stalled, failed, complete or dead. Ignored
         /// for Jobq queues, whose jobs are listed in all states.
         #[arg(long, default_value = "waiting")]
@@ -159,7 +150,7 @@ pub struct Queues {
     pub remote: Remote,
     /// Queues: NAME (qless), lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
     #[arg(value_parser = queue_name, required = true, value_name = "QUEUE")]
-    pub queues: Vec<QueueName>,
+    pub queues: Vec<QueueKey>,
 }
 
 /// The queues that a command changes, or all of them.
@@ -169,7 +160,7 @@ pub struct QueuesOrAll {
     pub remote: Remote,
     /// Queues: NAME (qless), lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
     #[arg(value_parser = queue_name, required_unless_present = "all", value_name = "QUEUE")]
-    pub queues: Vec<QueueName>,
+    pub queues: Vec<QueueKey>,
     /// All listed queues, except Jobq queues.
     #[arg(long, conflicts_with = "queues")]
     pub all: bool,

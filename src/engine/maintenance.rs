@@ -1,5 +1,6 @@
 //! Maintenance and administrative tasks. Each runs in a transaction of its own.
 
+pub mod cursors;
 pub mod deletions;
 pub mod empty_queues;
 pub mod flush;
@@ -153,7 +154,8 @@ impl Runner {
                 work.delete_expired_tokens();
             }
             SystemTask::Maintain(task) => {
-                tasks::run_task(connection, work, *task, self.trust_client_clock).await?;
+                let (cursors, by_clients) = (&mut self.cursors, self.trust_client_clock);
+                tasks::run_task(connection, work, cursors, *task, by_clients).await?;
             }
             SystemTask::StoreRecent => {}
             SystemTask::Run(statement) => {

@@ -15,7 +15,7 @@ use crate::engine::model::job::QueueId;
 use crate::engine::model::queue::Queue;
 use crate::engine::unit_of_work::counters::{Kind, Outcome, SUMMARY_SLOT};
 use crate::engine::unit_of_work::time_series::{self, FAILED, PUT, RUNS, WAITS};
-use crate::engine::worker_results::{EndedRun, ResultsOfWorkers};
+use crate::engine::worker_results::{EndedRun, ResultsByWorker};
 use crate::metrics::{Buckets, Counter, Gauge, Histogram};
 use crate::store::{DatabaseInfo, ReaderUse};
 
@@ -48,7 +48,7 @@ pub struct Metrics {
     queues_max: usize,
     queues: Mutex<QueueCounters>,
     /// For the dashboard.
-    pub results_of_workers: ResultsOfWorkers,
+    pub results_of_workers: ResultsByWorker,
 }
 
 #[derive(Debug, Default)]
@@ -198,7 +198,7 @@ impl Metrics {
             polls: Gauge::default(),
             queues_max: queues,
             queues: Mutex::default(),
-            results_of_workers: ResultsOfWorkers::default(),
+            results_of_workers: ResultsByWorker::default(),
         }
     }
 
@@ -306,7 +306,7 @@ impl Engine {
     }
 
     /// What workers have done with their jobs.
-    pub(in crate::engine) fn results_of_workers(&self) -> &ResultsOfWorkers {
+    pub(in crate::engine) fn results_of_workers(&self) -> &ResultsByWorker {
         &self.0.metrics.results_of_workers
     }
 

@@ -107,7 +107,8 @@ pub struct UnitOfWork {
     pub ticks: i64,
     /// How many rows a system task has changed or deleted; for empty queues, 1 if some are left to check.
     pub affected: usize,
-    /// Whether a maintenance task has left jobs to its next transaction, because of their size.
+    /// Whether a maintenance task has left jobs to its next transaction, because of their size, or because it has not
+    /// looked at all queues or workers yet.
     pub leaves_jobs: bool,
     /// Whether a flush deletes everything that is cached, except for tokens.
     pub flushes: bool,

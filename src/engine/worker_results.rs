@@ -143,7 +143,7 @@ fn first_span(now: Time) -> i64 {
 
 /// The results of all workers.
 #[derive(Debug, Default)]
-pub struct ResultsOfWorkers(Mutex<Inner>);
+pub struct ResultsByWorker(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -184,7 +184,7 @@ impl Inner {
     }
 }
 
-impl ResultsOfWorkers {
+impl ResultsByWorker {
     /// Counts the runs of a committed transaction.
     pub fn add(&self, runs: &[EndedRun]) {
         if runs.is_empty() {

@@ -63,7 +63,7 @@ impl Report {
         reason: impl Into<String>,
     ) {
         self.count(protocol, kind).skipped += 1;
-        let mut reason = format!("{protocol} {kind}: {}", printable(reason.into().chars()));
+        let mut reason = format!("{protocol} {kind}: {}", reason.into());
         if self.reasons.len() >= REASONS_MAX && !self.reasons.contains_key(&reason) {
             reason = "other reasons".to_owned();
         }
@@ -71,7 +71,7 @@ impl Report {
         reason.count += 1;
         if reason.examples.len() < EXAMPLES_MAX {
             let name = name.chars().take(NAME_CHARS_MAX);
-            reason.examples.push(printable(name));
+            reason.examples.push(name.collect());
         }
     }
 
@@ -82,63 +82,35 @@ impl Report {
 
     /// Adds a remark.
     pub fn note(&mut self, text: &str) {
-        self.notes.push(printable(text.chars()));
+        self.notes.push(text.to_owned());
     }
 
-    /// The report as text. After a dry run the numbers are those that would be imported.
-    pub fn text(&self, is_dry_run: bool) -> String {
-        let mut text = String::new();
+    /// The lines of the report. After a dry run the numbers are those that would be imported. The lines contain names of
+    /// the source, which could control a terminal.
+    pub fn lines(&self, is_dry_run: bool) -> Vec<String> {
         let imported = if is_dry_run {
             "would import"
         } else {
             "imported"
         };
-        row(
-            &mut text,
-            "",
-            ["found", imported, "already exist", "skipped"].map(str::to_owned),
-        );
+        let titles = ["found", imported, "already exist", "skipped"].map(str::to_owned);
+        let mut lines = vec![line("", &titles)];
         for ((protocol, kind), count) in &self.counts {
             let numbers = [count.found, count.imported, count.existing, count.skipped];
             let name = format!("{protocol} {kind}");
-            row(&mut text, &name, numbers.map(|number| number.to_string()));
+            let cells = numbers.map(|number| number.to_string());
+            lines.push(line(&name, &cells));
         }
         for (reason, Reason { count, examples }) in &self.reasons {
             let examples = examples.join(", ");
-            text.push_str(&format!("skipped {count}, {reason} ({examples})\n"));
+            lines.push(format!("skipped {count}, {reason} ({examples})"));
         }
-        for note in &self.notes {
-            text.push_str(&format!("note: {note}\n"));
-        }
-        text
+        lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
+        lines
     }
 }
 
-/// Without control characters, which would act on the terminal. Names come from the source.
-fn printable(chars: impl Iterator<Item = char>) -> String {
-    let safe = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    chars.map(safe).collect()
-}
-
-fn row(text: &mut String, name: &str, cells: [String; 4]) {
-    text.push_str(&format!("{name:<24}"));
-    for cell in cells {
-        text.push_str(&format!("{cell:>15}"));
-    }
-    text.push('\n');
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_the_source_do_not_act_on_the_terminal() {
-        let (hostile, mut report) = ("a\0\x1b[31m\nb", Report::default());
-        report.note(&format!("1 job is missing: {hostile}"));
-        report.skip("qless", "waiting", hostile, format!("of {hostile}"));
-        let text = report.text(false);
-        assert!(!text.contains(['\0', '\x1b']), "{text:?}");
-        assert_eq!(text.lines().count(), 4, "{text:?}");
-    }
+fn line(name: &str, cells: &[String; 4]) -> String {
+    let cells: String = cells.iter().map(|cell| format!("{cell:>15}")).collect();
+    format!("{name:<24}{cells}")
 }

@@ -1,6 +1,7 @@
 //! Lists of all queues, or of all options. They have no pages, so one can have 100,000 entries: its memory is reserved
 //! before it is built, and few are built at once.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -26,8 +27,8 @@ const OPTION_BYTES: usize = 128;
 /// The name and the value of an option exist as a copy and as text, whose buffer doubles when it grows.
 const OPTION_COPIES: usize = 3;
 
-/// The permit to build a list, kept until its text exists. Short lists need none.
-pub type ListPermit = Option<SemaphorePermit<'static>>;
+/// The permit to build a list, kept until its text exists and its reads have ended. Short lists need none.
+pub type ListPermit = Option<Arc<SemaphorePermit<'static>>>;
 
 /// Waits for the permit to build a list of all queues, and reserves its memory until the response has been sent.
 ///
@@ -60,9 +61,10 @@ async fn permit(bytes: usize) -> Result<ListPermit, Error> {
 ///
 /// # Errors
 /// [`Error::Busy`].
-pub async fn wait_for(permits: &'static Semaphore) -> Result<SemaphorePermit<'static>, Error> {
+pub async fn wait_for(permits: &'static Semaphore) -> Result<Arc<SemaphorePermit<'static>>, Error> {
     let permit = timeout(WAIT_MAX, permits.acquire()).await;
-    permit.ok().and_then(Result::ok).ok_or(Error::Busy)
+    let permit = permit.ok().and_then(Result::ok);
+    permit.map(Arc::new).ok_or(Error::Busy)
 }
 
 #[cfg(test)]

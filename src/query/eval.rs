@@ -102,14 +102,14 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         let column = match node {
             Node::Column(column @ (Column::Payload | Column::State | Column::Events)) => *column,
             _ => {
-                let text = self.eval(node)?.into_text();
+                let text = self.eval(node)?.into_text(self.work)?;
                 return self.read(text).map(|json| json.map(Rc::new));
             }
         };
         if let Some(known) = self.cached_json(column) {
             return Ok(known.clone());
         }
-        let text = self.column(column).into_text();
+        let text = self.column(column).into_text(self.work)?;
         let json = self.read(text)?.map(Rc::new);
         *self.cached_json(column) = Some(json.clone());
         Ok(json)
@@ -205,7 +205,8 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             }
             Binary::Like { not } => {
                 let right = self.eval(right)?;
-                let (Some(text), Some(pattern)) = (left.to_text(), right.to_text()) else {
+                let (text, pattern) = (left.to_text(self.work)?, right.to_text(self.work)?);
+                let (Some(text), Some(pattern)) = (text, pattern) else {
                     return Ok(Value::Null);
                 };
                 if pattern.len() > PATTERN_BYTES_MAX {
@@ -220,7 +221,8 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             }
             Binary::Concat => {
                 let right = self.eval(right)?;
-                let (Some(left), Some(right)) = (left.to_text(), right.to_text()) else {
+                let (left, right) = (left.to_text(self.work)?, right.to_text(self.work)?);
+                let (Some(left), Some(right)) = (left, right) else {
                     return Ok(Value::Null);
                 };
                 self.spend_on_text(left.len() + right.len())?;
@@ -229,7 +231,8 @@ impl<'a, 'w> Evaluation<'a, 'w> {
                 Ok(Value::text(text))
             }
             Binary::Arrow { is_json } => {
-                let json = self.read(left.into_text())?.map(Rc::new);
+                let text = left.into_text(self.work)?;
+                let json = self.read(text)?.map(Rc::new);
                 self.arrow(json, is_json, right)
             }
         }
@@ -290,7 +293,7 @@ fn cast<'a>(value: Value<'a>, kind: Type, work: &mut Budget) -> Result<Value<'a>
         (Type::Real, value) => Value::Real(value.to_real(work)?),
         // Keeps the JSON subtype.
         (Type::Text, text @ Value::Text { .. }) => text,
-        (Type::Text, value) => Value::text(value.into_text().unwrap_or_default()),
+        (Type::Text, value) => Value::text(value.into_text(work)?.unwrap_or_default()),
     })
 }
 

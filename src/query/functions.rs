@@ -109,13 +109,14 @@ impl<'a> Evaluation<'a, '_> {
             }
             _ if first.is_null() => Value::Null,
             Function::JsonValid => {
-                let text = first.to_text().unwrap_or_default();
+                let text = first.to_text(self.work)?.unwrap_or_default();
                 let is_valid = Json::read(text, SQL_DEPTH_MAX).is_ok();
                 Value::from_bool(Some(is_valid))
             }
-            Function::Length => integer(length(&first)),
+            Function::Length => integer(length(&first, self.work)?),
             Function::Lower | Function::Upper => {
-                let mut text = first.into_text().unwrap_or_default().into_owned();
+                let text = first.into_text(self.work)?;
+                let mut text = text.unwrap_or_default().into_owned();
                 match function {
                     Function::Lower => text.make_ascii_lowercase(),
                     _ => text.make_ascii_uppercase(),
@@ -133,7 +134,8 @@ impl<'a> Evaluation<'a, '_> {
                 Some(Value::Null) => Value::Null,
                 places => {
                     let places = places.map_or(Ok(0), |places| places.to_integer(self.work))?;
-                    Value::Real(number::rounded(first.to_real(self.work)?, places))
+                    let value = first.to_real(self.work)?;
+                    Value::Real(number::rounded(value, places, self.work)?)
                 }
             },
             _ => Value::Null,
@@ -147,13 +149,13 @@ impl<'a> Evaluation<'a, '_> {
     ) -> Result<Value<'a>, BudgetExceeded> {
         let set = match set {
             None => Cow::Borrowed(" "),
-            Some(set) => match set.to_text() {
+            Some(set) => match set.to_text(self.work)? {
                 None => return Ok(Value::Null),
                 Some(set) => set,
             },
         };
         let set = until_nul(&set);
-        let text = value.into_text().unwrap_or_default();
+        let text = value.into_text(self.work)?.unwrap_or_default();
         // Searches the set for each character; the set can be as long as the text.
         let mut paid = Ok(());
         let trimmed = text.trim_matches(|char| {
@@ -169,8 +171,10 @@ impl<'a> Evaluation<'a, '_> {
         value: &Value<'_>,
         wanted: Option<&Value<'_>>,
     ) -> Result<Value<'a>, BudgetExceeded> {
-        let (text, wanted) = (value.to_text(), wanted.and_then(Value::to_text));
-        let (Some(text), Some(wanted)) = (text, wanted) else {
+        let (Some(text), Some(wanted)) = (value.to_text(self.work)?, wanted) else {
+            return Ok(Value::Null);
+        };
+        let Some(wanted) = wanted.to_text(self.work)? else {
             return Ok(Value::Null);
         };
         self.spend(text.len())?;
@@ -196,7 +200,7 @@ impl<'a> Evaluation<'a, '_> {
                         "9.0e+999"
                     });
                 }
-                Value::Real(value) => array.push_str(&number::real_text(*value)),
+                Value::Real(value) => array.push_str(&number::real_text(*value, self.work)?),
                 Value::Text {
                     text,
                     is_json: true,
@@ -266,7 +270,7 @@ impl<'a> Evaluation<'a, '_> {
         json: &Json<'_>,
         path: &Value<'_>,
     ) -> Result<Option<Found>, BudgetExceeded> {
-        let Some(path) = path.to_text() else {
+        let Some(path) = path.to_text(self.work)? else {
             return Ok(None);
         };
         self.spend(path.len())?;
@@ -293,7 +297,7 @@ impl<'a> Evaluation<'a, '_> {
         label: &'a Node,
     ) -> Result<Value<'a>, BudgetExceeded> {
         let label = self.eval(label)?;
-        let (Some(json), Some(text)) = (json, label.to_text()) else {
+        let (Some(json), Some(text)) = (json, label.to_text(self.work)?) else {
             return Ok(Value::Null);
         };
         self.spend(text.len())?;
@@ -367,11 +371,11 @@ fn integer<'a>(count: usize) -> Value<'a> {
 }
 
 /// The number of characters of a text, or of bytes of a number as text.
-fn length(value: &Value<'_>) -> usize {
-    match value {
+fn length(value: &Value<'_>, work: &mut Budget) -> Result<usize, BudgetExceeded> {
+    Ok(match value {
         Value::Text { text, .. } => until_nul(text).chars().count(),
-        other => other.to_text().map_or(0, |text| text.len()),
-    }
+        other => other.to_text(work)?.map_or(0, |text| text.len()),
+    })
 }
 
 /// The minimum or maximum; NULL if any value is NULL. Among equal values, `min` returns the last and `max` the first.
@@ -410,7 +414,7 @@ fn substr<'a>(
     if start.is_null() || count.is_some_and(Value::is_null) {
         return Ok(Value::Null);
     }
-    let text = value.into_text().unwrap_or_default();
+    let text = value.into_text(work)?.unwrap_or_default();
     let text = until_nul(&text);
     let mut start = start.to_integer(work)?;
     let mut count = count.map_or(Ok(1_000_000_000), |count| count.to_integer(work))?;

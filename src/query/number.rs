@@ -102,9 +102,15 @@ fn read_integer(text: &str) -> (i64, Fit) {
 /// Above this significand, further digits are only counted.
 const SIGNIFICAND_MAX: u64 = (u64::MAX - 9) / 10;
 
+/// Work of reading an exponent, in addition to the bytes of the text.
+const EXPONENT_WORK: usize = 16;
+
+/// Work of computing the decimal digits of a real number.
+const DIGITS_WORK: usize = 32;
+
 /// The number at the start of a text, 0 if there is none (`sqlite3AtoF`).
 pub fn real(text: &str, work: &mut Budget) -> Result<(f64, Extent), BudgetExceeded> {
-    work.spend(text.len())?;
+    work.spend(text.len() + EXPONENT_WORK)?;
     Ok(read_real(text))
 }
 
@@ -344,24 +350,25 @@ fn decimal_text(digits: &[u8], point: i64) -> String {
 }
 
 /// A real number as text with 15 digits (`%!.15g`).
-pub fn real_text(value: f64) -> String {
+pub fn real_text(value: f64, work: &mut Budget) -> Result<String, BudgetExceeded> {
     if value == 0.0 || value.is_nan() {
-        return "0.0".to_owned();
+        return Ok("0.0".to_owned());
     }
     let sign = if value < 0.0 { "-" } else { "" };
     if value.is_infinite() {
-        return format!("{sign}Inf");
+        return Ok(format!("{sign}Inf"));
     }
+    work.spend(DIGITS_WORK)?;
     let Decimal { digits, point } = decimal(value.abs(), &Round::Digits(15));
     let exponent = point - 1;
     if (-4..=14).contains(&exponent) {
-        return format!("{sign}{}", decimal_text(&digits, point));
+        return Ok(format!("{sign}{}", decimal_text(&digits, point)));
     }
     let mut text = format!("{sign}{}e", decimal_text(&digits, 1));
     let exponent_sign = if exponent < 0 { '-' } else { '+' };
     // Writing to a String cannot fail.
     write!(text, "{exponent_sign}{:02}", exponent.abs()).ok();
-    text
+    Ok(text)
 }
 
 /// A number rounded to `places` decimal places (`round()`).
@@ -370,25 +377,26 @@ pub fn real_text(value: f64) -> String {
     clippy::cast_precision_loss,
     reason = "the range check ensures that the number fits"
 )]
-pub fn rounded(value: f64, places: i64) -> f64 {
+pub fn rounded(value: f64, places: i64, work: &mut Budget) -> Result<f64, BudgetExceeded> {
     let places = places.clamp(0, 30);
     if !(-4_503_599_627_370_496.0..=4_503_599_627_370_496.0).contains(&value) {
-        return value;
+        return Ok(value);
     }
     if places == 0 {
         let half = if value < 0.0 { -0.5 } else { 0.5 };
-        return (value + half) as i64 as f64;
+        return Ok((value + half) as i64 as f64);
     }
     if value == 0.0 {
-        return 0.0;
+        return Ok(0.0);
     }
+    work.spend(2 * DIGITS_WORK)?;
     let Decimal { digits, point } = decimal(value.abs(), &Round::Places(places));
     let text = decimal_text(&digits, point);
     // Drops the digits after the last place, which are zero after rounding.
     let places = usize::try_from(places).unwrap_or_default();
     let kept = text.find('.').map_or(text.len(), |at| at + 1 + places);
     let (rounded, _) = read_real(text.get(..kept).unwrap_or(&text));
-    if value < 0.0 { -rounded } else { rounded }
+    Ok(if value < 0.0 { -rounded } else { rounded })
 }
 
 /// Converts a real number to an integer, clamped to 64 bits (`sqlite3RealToI64`).

@@ -77,20 +77,20 @@ impl<'a> Value<'a> {
     }
 
     /// The value as text; `None` for NULL.
-    pub fn to_text(&self) -> Option<Cow<'_, str>> {
-        match self {
+    pub fn to_text(&self, work: &mut Budget) -> Result<Option<Cow<'_, str>>, BudgetExceeded> {
+        Ok(match self {
             Value::Null => None,
             Value::Integer(value) => Some(Cow::Owned(value.to_string())),
-            Value::Real(value) => Some(Cow::Owned(number::real_text(*value))),
+            Value::Real(value) => Some(Cow::Owned(number::real_text(*value, work)?)),
             Value::Text { text, .. } => Some(Cow::Borrowed(text)),
-        }
+        })
     }
 
-    pub fn into_text(self) -> Option<Cow<'a, str>> {
-        match self {
+    pub fn into_text(self, work: &mut Budget) -> Result<Option<Cow<'a, str>>, BudgetExceeded> {
+        Ok(match self {
             Value::Text { text, .. } => Some(text),
-            other => other.to_text().map(|text| Cow::Owned(text.into_owned())),
-        }
+            other => (other.to_text(work)?).map(|text| Cow::Owned(text.into_owned())),
+        })
     }
 
     /// The value as an integer: the one at the start of a text, a real number truncated and clamped, 0 for NULL.
@@ -144,7 +144,7 @@ impl<'a> Value<'a> {
     ) -> Result<Cow<'_, Value<'a>>, BudgetExceeded> {
         Ok(match (affinity, self) {
             (Affinity::Text, Value::Integer(_) | Value::Real(_)) => {
-                let text = self.to_text().unwrap_or_default();
+                let text = self.to_text(work)?.unwrap_or_default();
                 Cow::Owned(Value::text(text.into_owned()))
             }
             (Affinity::Numeric, Value::Text { text, .. }) => {

@@ -1,23 +1,21 @@
 //! Postgres: connections, reconnection after a loss, and notifications.
 
 mod listener;
+mod readers;
 mod reserve;
 
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
-use sqlx::pool::PoolConnection;
-use sqlx::postgres::{
-    PgArguments, PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgQueryResult, PgRow,
-};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgQueryResult, PgRow};
 use sqlx::{
-    Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor, Postgres,
-    Row as _, SqlSafeStr, SqlStr,
+    Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor, Row as _,
+    SqlSafeStr, SqlStr,
 };
 use tokio::time::timeout;
 
 pub use listener::Listener;
-use listener::NOTIFY;
+pub use readers::Readers;
 use reserve::Reserve;
 
 use super::address::postgres_options;
@@ -25,9 +23,6 @@ use super::pooled::SendMode;
 use super::rows::{Arg, Row, Statement, StatementResult};
 use super::{Durability, Settings, SharedState, StoreError, VERSION, migrations};
 use crate::traces::{POSTGRES, StatementSpan};
-
-/// Maximum number of read-only connections, in addition to the writer's.
-const READERS: u32 = 8;
 
 /// Timeout for connecting and for a statement. With one retry it stays below the 5 s within which a request gets its
 /// response.
@@ -44,9 +39,6 @@ macro_rules! searching {
         concat!("SET LOCAL statement_timeout = 100;SET LOCAL lock_timeout = 80;", $($rest)*)
     };
 }
-
-/// How long a read may take.
-const READ_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How long a group waits for a row that another server has locked. Then it conflicts and runs again. Longer than most
 /// transactions, and shorter than Postgres waits before it looks for a deadlock.
@@ -302,144 +294,6 @@ impl Connection {
     }
 }
 
-/// The pool of read-only connections.
-#[derive(Clone)]
-pub struct Readers {
-    pool: PgPool,
-    /// One connection, so that a ping does not wait for long reads.
-    ping: PgPool,
-    send_mode: SendMode,
-    /// Begins a read of one statement; `None` if it needs no transaction.
-    begin_one: Option<SqlStr>,
-    /// Begins a read of several statements.
-    begin_several: SqlStr,
-    pub(super) permits: super::ReadPermits,
-}
-
-impl Readers {
-    pub(super) async fn open(address: &str, settings: Settings) -> Result<Readers, StoreError> {
-        // The database ends a read that this server has given up on.
-        let options = options(address, settings.durability)?
-            .options([("statement_timeout", READ_TIMEOUT.as_millis().to_string())]);
-        let send_mode = SendMode::new(address, &options, settings.postgres_dialect());
-        let pool = |max| {
-            PgPoolOptions::new()
-                .max_connections(max)
-                .acquire_timeout(STATEMENT_TIMEOUT)
-                .test_before_acquire(false) // It costs as much as most reads; `read` retries.
-        };
-        let ping = pool(1).connect_lazy_with(options.clone());
-        Ok(Readers {
-            pool: pool(READERS).connect_with(options).await?,
-            ping,
-            begin_one: send_mode.is_pooled().then(|| send_mode.begin("BEGIN", "")),
-            begin_several: send_mode.begin(SNAPSHOT, ""),
-            send_mode,
-            permits: super::ReadPermits::default(),
-        })
-    }
-
-    /// Open connections, idle ones among them, and the maximum.
-    pub fn usage(&self) -> (u32, usize, u32) {
-        (self.pool.size(), self.pool.num_idle(), READERS)
-    }
-
-    /// Runs the statements on one snapshot. Returns one result per statement. Dropping the future does not cancel it.
-    pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
-        let (readers, permit) = (self.clone(), self.permits.take().await);
-        let reading = tokio::spawn(async move {
-            let (_permit, mut lost) = (permit, 0);
-            loop {
-                let reading = timeout(READ_TIMEOUT, readers.try_read(batch.clone())).await;
-                match reading.unwrap_or(Err(StoreError::Timeout)) {
-                    // All connections of the pool may have been lost at once.
-                    Err(error) if error.is_lost_connection() && lost < READERS => lost += 1,
-                    outcome => return outcome,
-                }
-            }
-        });
-        reading.await.map_err(|_| StoreError::Stopped)?
-    }
-
-    async fn try_read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
-        let mut borrowed = ReadConnection(Some(self.pool.acquire().await?));
-        let connection = borrowed.0.as_mut().ok_or(StoreError::Stopped)?;
-        let begin = match batch.len() {
-            0 | 1 => self.begin_one.clone(),
-            _ => Some(self.begin_several.clone()),
-        };
-        let begun = begin.is_some();
-        if let Some(begin) = begin {
-            connection.execute(begin).await?;
-        }
-        let mut results = Vec::with_capacity(batch.len());
-        for statement in batch {
-            results.push(fetch(connection, &self.send_mode, statement).await?);
-        }
-        if begun {
-            connection.execute("COMMIT").await?;
-        }
-        // Returns the connection to the pool, now that it is idle again.
-        drop(borrowed.0.take());
-        Ok(results)
-    }
-
-    /// Runs a statement on the connection for pings.
-    pub async fn ping(&self, statement: Statement) -> Result<(), StoreError> {
-        let ping = Readers {
-            pool: self.ping.clone(),
-            ..self.clone()
-        };
-        ping.read(vec![statement]).await.map(drop)
-    }
-
-    /// Reads the shared state.
-    pub async fn status(&self) -> Result<SharedState, StoreError> {
-        let results = self.read(vec![Statement::new(READ_STATE, [])]).await?;
-        let row = results.first().and_then(|result| result.rows.first());
-        let row = row.ok_or(StoreError::Corrupt("no state"))?;
-        Ok(SharedState {
-            revision: row.int(0)?,
-            now: row.int(1)?,
-            last_event: row.int(2)?,
-        })
-    }
-
-    /// Sends a notification to all listening servers.
-    pub async fn notify(&self, message: &str) -> Result<(), StoreError> {
-        self.read(vec![Statement::new(NOTIFY, [message.into()])])
-            .await
-            .map(drop)
-    }
-
-    /// Subscribes to the notifications of all servers.
-    pub async fn listen(&self) -> Result<Listener, StoreError> {
-        Ok(Listener::connect(&self.pool).await?)
-    }
-
-    /// Closes the connections. Gives up after 2 s if the database does not respond.
-    pub async fn close(&self) {
-        let closing = async {
-            self.ping.close().await;
-            self.pool.close().await;
-        };
-        if timeout(STATEMENT_TIMEOUT, closing).await.is_err() {
-            tracing::warn!("the database did not respond while closing its connections");
-        }
-    }
-}
-
-/// A connection of the pool. Dropping it closes it, because it may be in the middle of a transaction.
-struct ReadConnection(Option<PoolConnection<Postgres>>);
-
-impl Drop for ReadConnection {
-    fn drop(&mut self) {
-        if let Some(connection) = self.0.take() {
-            drop(connection.detach());
-        }
-    }
-}
-
 async fn fetch(
     connection: &mut PgConnection,
     send_mode: &SendMode,
@@ -495,5 +349,3 @@ const READ_STATE: &str = read_state!();
 const LOCK_AND_READ_STATE: &str = lock_and_read_state!();
 const SEARCH_AND_READ_STATE: &str = searching!(read_state!());
 const SEARCH_LOCK_AND_READ_STATE: &str = searching!(lock_and_read_state!());
-
-const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";

@@ -127,6 +127,11 @@ impl Dashboard {
         }
     }
 
+    /// The engine for what a user reads.
+    fn engine_of(&self, user: Option<&Principal>) -> Engine {
+        self.engine_for(user.map_or(AuthMethod::Unauthenticated, |user| user.method))
+    }
+
     /// The engine for what a client reads. Clients without credentials leave connections for users and APIs.
     pub fn engine_for(&self, method: AuthMethod) -> Engine {
         match method.has_credentials() {

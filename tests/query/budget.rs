@@ -66,6 +66,26 @@ fn escapes_and_keys_cost_their_bytes() {
     assert_eq!(ask(&query, &key), Err(BudgetExceeded::Work));
 }
 
+/// The conversions take as long as so many steps, although the text is short.
+#[test]
+fn converting_a_number_costs_more_than_its_bytes() {
+    for (expression, least) in [
+        ("'' || 1e-300", 32),
+        ("length(1e-300)", 32),
+        ("CAST(1e-300 AS TEXT)", 32),
+        ("CAST('' AS TEXT) IN (1e-300, 1e-301, 1e-302)", 96),
+        ("json_array(1e-300)", 32),
+        ("round(5e-324, 9)", 64),
+        ("'1e-300' + 1", 16),
+    ] {
+        let query = term("IS", expression, "2").unwrap();
+        let mut budget = Budget::new(WORK);
+        query.matches(&RECORD, NOW, &mut budget).unwrap();
+        let spent = WORK - budget.remaining();
+        assert!(spent >= least, "{expression}: {spent}");
+    }
+}
+
 #[test]
 fn trimming_pays_for_each_character_before_reading_it() {
     let query = term("IS", "trim(payload, payload)", "2").unwrap();

@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 use super::feed::watched;
 use super::rows::{
-    ago, history_json, history_table, iso, job_json, job_table, moment, queue_name, queue_ref,
-    times_json,
+    ago, history_json, history_table, iso, job_json, job_table, moment, queue_name, times_json,
 };
 use super::targets::{act_on_ids, bulk_or_each};
 use super::{ActionOutcome, Result, Session, put};
 use crate::cli::Outcome;
 use crate::cli::exit::{Code, Failure};
 use crate::cli::output::{fields, json_line_with, printable_lines};
-use crate::config::{Job, JobAction, JobCommand, Jobs, Limit, QueueName};
+use crate::config::{Job, JobAction, JobCommand, Jobs, Limit};
+use crate::engine::QueueKey;
 use crate::ui::actions::jobs::{DeleteJob, Note, TimeOut};
 use crate::ui::actions::reschedule::Reschedule;
 use crate::ui::model::job::{JobRow, JobTimes};
@@ -25,6 +25,7 @@ use crate::ui::pages::relay_job::load::RelayJob;
 use crate::ui::pages::search::load::RunSearch;
 use crate::ui::pages::search::model::SearchOrder;
 use crate::ui::pages::search::model::{Outcome as SearchOutcome, SearchResults};
+use crate::ui::present::queue_refs::queue_ref;
 use crate::ui::urls;
 
 pub async fn run(command: &JobCommand) -> Outcome {
@@ -106,7 +107,7 @@ async fn time_out(session: &Session, id: String) -> Result<ActionOutcome> {
 }
 
 /// Makes scheduled jobs due after this many seconds.
-async fn schedule(jobs: &Jobs, queue: &QueueName, after: f64) -> Outcome {
+async fn schedule(jobs: &Jobs, queue: &QueueKey, after: f64) -> Outcome {
     let session = Session::new(&jobs.remote)?;
     let act = async |session: &Session, id: String| {
         let call = Reschedule {
@@ -120,7 +121,7 @@ async fn schedule(jobs: &Jobs, queue: &QueueName, after: f64) -> Outcome {
     act_on_ids(&session, &jobs.ids, act).await
 }
 
-async fn delete(session: &Session, queue: &QueueName, id: String) -> Result<ActionOutcome> {
+async fn delete(session: &Session, queue: &QueueKey, id: String) -> Result<ActionOutcome> {
     if queue.protocol == Protocol::Qless {
         return Err(Failure::usage(
             "qless jobs are canceled, not deleted: switchyard job cancel",

@@ -10,13 +10,15 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use self::body::{item_body, payload_body, whole};
-use super::rows::{queue_name, queue_ref};
+use super::rows::queue_name;
 use super::{Result, Session};
 use crate::cli::exit::{Code, Failure};
 use crate::cli::output::{json_line, printable};
 use crate::cli::{Outcome, print, print_notice};
-use crate::config::{JobPut, QueueName};
+use crate::config::JobPut;
+use crate::engine::QueueKey;
 use crate::ui::model::queue_ref::Protocol;
+use crate::ui::present::queue_refs::queue_ref;
 
 /// Maximum size of a payload or a line, in bytes. A request to qless has room for it (16 MiB); the other APIs accept
 /// less.
@@ -287,7 +289,7 @@ impl PutBatch<'_> {
 
     /// One request. Returns the ID of each job, or why it was refused.
     async fn put(&self, batch: &[Input]) -> Result<Vec<Result<String, String>>> {
-        let QueueName {
+        let QueueKey {
             protocol,
             namespace,
             name,

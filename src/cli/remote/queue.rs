@@ -4,16 +4,14 @@ use serde_json::json;
 
 use super::feed::watched;
 use super::rows::{
-    ago, job_json, job_table, pause_status, queue_json, queue_name, queue_ref, queue_table,
-    record_table,
+    ago, job_json, job_table, pause_status, queue_json, queue_name, queue_table, record_table,
 };
 use super::{ActionOutcome, Result, Session};
 use crate::cli::exit::Failure;
 use crate::cli::output::{fields, json_line, printable};
 use crate::cli::{Outcome, print};
-use crate::config::{
-    CompleteQueues, Limit, PauseOptions, QueueCommand, QueueName, Queues, QueuesOrAll,
-};
+use crate::config::{CompleteQueues, Limit, PauseOptions, QueueCommand, Queues, QueuesOrAll};
+use crate::engine::QueueKey;
 use crate::time::number;
 use crate::ui::actions::queues::{
     CreateQueue, DeleteQueue, DestroyQueue, ForgetQueue, PauseQueue, PauseQueues, ResumeQueues,
@@ -27,6 +25,7 @@ use crate::ui::pages::queue::load::Queue;
 use crate::ui::pages::queues::load::Queues as LoadQueues;
 use crate::ui::pages::records::load::Records;
 use crate::ui::pages::records::model::{RecordFilter, RecordList, RecordsView};
+use crate::ui::present::queue_refs::queue_ref;
 
 /// Maximum number of completed names.
 const COMPLETIONS_MAX: usize = 200;
@@ -80,7 +79,7 @@ pub async fn run(command: &QueueCommand) -> Outcome {
         }
         QueueCommand::Pause { queues, pause } => {
             let all = async |session: &Session| pause_all(session, pause).await;
-            let one = async |session: &Session, queue: &QueueName| {
+            let one = async |session: &Session, queue: &QueueKey| {
                 self::pause(session, queue, pause).await
             };
             all_or_each(queues, all, one).await
@@ -101,13 +100,13 @@ pub async fn run(command: &QueueCommand) -> Outcome {
     }
 }
 
-fn name(queue: &QueueName) -> String {
+fn name(queue: &QueueKey) -> String {
     queue_name(&queue_ref(queue))
 }
 
 async fn each(
     queues: &Queues,
-    act: impl AsyncFn(&Session, &QueueName) -> Result<ActionOutcome>,
+    act: impl AsyncFn(&Session, &QueueKey) -> Result<ActionOutcome>,
 ) -> Outcome {
     let session = Session::new(&queues.remote)?;
     each_of(&session, &queues.queues, act).await
@@ -115,10 +114,10 @@ async fn each(
 
 async fn each_of(
     session: &Session,
-    queues: &[QueueName],
-    act: impl AsyncFn(&Session, &QueueName) -> Result<ActionOutcome>,
+    queues: &[QueueKey],
+    act: impl AsyncFn(&Session, &QueueKey) -> Result<ActionOutcome>,
 ) -> Outcome {
-    let act = async |session: &Session, queue: &&QueueName| act(session, queue).await;
+    let act = async |session: &Session, queue: &&QueueKey| act(session, queue).await;
     session.each(queues, |queue| name(queue), act).await
 }
 
@@ -126,7 +125,7 @@ async fn each_of(
 async fn all_or_each(
     queues: &QueuesOrAll,
     all: impl AsyncFn(&Session) -> Result<ActionOutcome>,
-    one: impl AsyncFn(&Session, &QueueName) -> Result<ActionOutcome>,
+    one: impl AsyncFn(&Session, &QueueKey) -> Result<ActionOutcome>,
 ) -> Outcome {
     let session = Session::new(&queues.remote)?;
     if queues.all {
@@ -144,7 +143,7 @@ fn back() -> String {
 }
 
 /// Checks that the queue exists, because some actions would create it.
-async fn check(session: &Session, queue: &QueueName) -> Result<()> {
+async fn check(session: &Session, queue: &QueueKey) -> Result<()> {
     match queue.protocol {
         Protocol::Jobq => drop(records(session, queue, PagePlace::default()).await?),
         Protocol::Qless | Protocol::Lmstfy | Protocol::Relay => {
@@ -162,7 +161,7 @@ async fn check(session: &Session, queue: &QueueName) -> Result<()> {
 /// Pauses a queue, for `switchyard top` too.
 pub async fn pause(
     session: &Session,
-    queue: &QueueName,
+    queue: &QueueKey,
     options: &PauseOptions,
 ) -> Result<ActionOutcome> {
     check(session, queue).await?;
@@ -216,7 +215,7 @@ async fn resume_all(session: &Session) -> Result<ActionOutcome> {
 }
 
 /// Resumes a queue, for `switchyard top` too.
-pub async fn resume(session: &Session, queue: &QueueName) -> Result<ActionOutcome> {
+pub async fn resume(session: &Session, queue: &QueueKey) -> Result<ActionOutcome> {
     check(session, queue).await?;
     let queue = queue_ref(queue);
     session
@@ -227,7 +226,7 @@ pub async fn resume(session: &Session, queue: &QueueName) -> Result<ActionOutcom
         .await
 }
 
-async fn create(session: &Session, queue: &QueueName) -> Result<ActionOutcome> {
+async fn create(session: &Session, queue: &QueueKey) -> Result<ActionOutcome> {
     if queue.protocol != Protocol::Jobq {
         return Err(Failure::usage(
             "only Jobq queues (jobq:NAME) can be created; other queues are created with their first job",
@@ -237,7 +236,7 @@ async fn create(session: &Session, queue: &QueueName) -> Result<ActionOutcome> {
     session.act(CreateQueue { name }).await
 }
 
-async fn forget(session: &Session, queue: &QueueName) -> Result<ActionOutcome> {
+async fn forget(session: &Session, queue: &QueueKey) -> Result<ActionOutcome> {
     check(session, queue).await?;
     let queue = queue_ref(queue);
     session
@@ -249,7 +248,7 @@ async fn forget(session: &Session, queue: &QueueName) -> Result<ActionOutcome> {
         .await
 }
 
-async fn delete(session: &Session, queue: &QueueName) -> Result<ActionOutcome> {
+async fn delete(session: &Session, queue: &QueueKey) -> Result<ActionOutcome> {
     check(session, queue).await?;
     let (queue, back) = (queue_ref(queue), back());
     match queue.protocol {
@@ -269,7 +268,7 @@ async fn delete(session: &Session, queue: &QueueName) -> Result<ActionOutcome> {
     }
 }
 
-async fn show(session: &Session, queue: &QueueName, state: &str, limit: Limit) -> Result<String> {
+async fn show(session: &Session, queue: &QueueKey, state: &str, limit: Limit) -> Result<String> {
     let Some(state) = EffectiveState::parse(state) else {
         return Err(Failure::usage(format!(
             "unknown state \"{state}\"; see --help"
@@ -338,7 +337,7 @@ async fn show(session: &Session, queue: &QueueName, state: &str, limit: Limit) -
     Ok(format!("{about}\n{}", job_table(&jobs)))
 }
 
-async fn records(session: &Session, queue: &QueueName, page: PagePlace) -> Result<RecordsView> {
+async fn records(session: &Session, queue: &QueueKey, page: PagePlace) -> Result<RecordsView> {
     let (queue_ref, filter) = (queue_ref(queue), RecordFilter::All);
     session
         .read(Records {
@@ -350,7 +349,7 @@ async fn records(session: &Session, queue: &QueueName, page: PagePlace) -> Resul
 }
 
 /// A Jobq queue: its states, and its records, least recently changed first.
-async fn show_records(session: &Session, queue: &QueueName, limit: Limit) -> Result<String> {
+async fn show_records(session: &Session, queue: &QueueKey, limit: Limit) -> Result<String> {
     let (mut rows, mut page) = (Vec::new(), PagePlace::default());
     let view = loop {
         let mut view = records(session, queue, page).await?;

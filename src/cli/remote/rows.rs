@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::cli::now;
 use crate::cli::output::Table;
-use crate::config::QueueName;
 use crate::time::{self, number, relative};
 use crate::ui::model::job::{Entry, EventKind, FailureNote, JobRow, JobTimes, limited};
 use crate::ui::model::operation::{OperationRow, OperationState};
@@ -43,15 +42,6 @@ pub fn queue_name(queue: &QueueRef) -> String {
         }
         Protocol::Lmstfy => format!("lmstfy:{}/{name}", queue.namespace),
         protocol => format!("{}:{name}", protocol.as_str()),
-    }
-}
-
-/// The queue that an argument names.
-pub fn queue_ref(name: &QueueName) -> QueueRef {
-    QueueRef {
-        protocol: name.protocol,
-        namespace: name.namespace.clone(),
-        name: name.name.clone(),
     }
 }
 
@@ -138,7 +128,7 @@ pub fn job_json(row: &JobRow) -> Value {
     let queue = &row.queue_ref;
     json!({
         "id": row.id, "api": queue.protocol.as_str(), "namespace": queue.namespace, "queue": queue.name,
-        "state": row.list().as_str(), "class": row.klass, "priority": row.priority,
+        "state": row.listed_state().as_str(), "class": row.klass, "priority": row.priority,
         "retries": limited(row.retries), "retries_left": limited(row.remaining).map(|n| n.max(0)),
         "tags": row.tags, "worker": row.worker, "state_time": time::iso(row.state_time),
         "preview": row.preview, "failure": failure_json(row.failure.as_ref()),
@@ -177,7 +167,7 @@ pub fn job_table(rows: &[JobRow]) -> String {
         table.row([
             row.id.clone(),
             queue_name(&row.queue_ref),
-            row.list().to_string(),
+            row.listed_state().to_string(),
             relative(row.state_time, now()),
             retries,
             row.tags.join(","),
@@ -359,6 +349,7 @@ pub fn history_table(history: &[Entry]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ui::present::queue_refs::queue_ref;
 
     #[test]
     fn the_name_of_a_queue_can_be_passed_to_other_commands() {

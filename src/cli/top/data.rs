@@ -4,7 +4,7 @@ use super::app::Action;
 use crate::cli::exit::Failure;
 use crate::cli::remote::rows::{queue_name, record_table};
 use crate::cli::remote::{Session, begin, change, pause, resume, show_job};
-use crate::config::{Job, JobAction, PauseOptions, QueueName};
+use crate::config::{Job, JobAction, PauseOptions};
 use crate::time::number;
 use crate::ui::actions::failures::retry_request;
 use crate::ui::model::job::JobRow;
@@ -21,6 +21,7 @@ use crate::ui::pages::records::load::Records;
 use crate::ui::pages::records::model::{RecordFilter, RecordList};
 use crate::ui::pages::statistics::load::Sparks;
 use crate::ui::pages::worker::load::Worker;
+use crate::ui::present::queue_refs;
 
 /// Maximum number of rows that are kept of a list, and lines of a job.
 pub const ROWS_MAX: usize = 1_000;
@@ -100,11 +101,7 @@ pub async fn load(session: &Session, view: &View) -> Result<Loaded, Failure> {
             loaded.jobs = session.read(Worker { name }).await?.jobs;
         }
         View::Job(queue, id) => {
-            let queue = queue.as_ref().map(|queue| QueueName {
-                protocol: queue.protocol,
-                namespace: queue.namespace.clone(),
-                name: queue.name.clone(),
-            });
+            let queue = queue.as_ref().map(queue_refs::key);
             let job = Job {
                 id: id.clone(),
                 queue,

@@ -314,7 +314,7 @@ fn draw_jobs(frame: &mut Frame<'_>, app: &App, area: Rect) {
         Row::new([
             Cell::from(printable(&row.id)),
             Cell::from(printable(&queue_name(&row.queue_ref))),
-            Cell::from(row.list().to_string()),
+            Cell::from(row.listed_state().to_string()),
             Cell::from(relative(row.state_time, now())),
             Cell::from(printable(&note.unwrap_or_else(|| row.preview.clone()))),
         ])

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{BulkOptions, Limit, QueueName, Remote, SkipConfirmation, Watch, queue_name, seconds};
+use super::{BulkOptions, Limit, Remote, SkipConfirmation, Watch, queue_name, seconds};
+use crate::engine::QueueKey;
 
 #[derive(Debug, Subcommand)]
 pub enum JobCommand {
@@ -86,7 +87,7 @@ pub enum JobCommand {
         jobs: Jobs,
         /// Queue of the jobs: NAME (qless), lmstfy:NAMESPACE/NAME or relay:NAME.
         #[arg(long, value_parser = queue_name)]
-        queue: QueueName,
+        queue: QueueKey,
         /// Time from now until the jobs are due: a number of seconds, or with a unit (30s, 5m, 1h, 1d).
         #[arg(long = "in", value_name = "DURATION", default_value = "0", value_parser = super::seconds)]
         after: f64,
@@ -105,7 +106,7 @@ pub enum JobCommand {
     Delete {
         /// Queue of the jobs: lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
         #[arg(long, value_parser = queue_name)]
-        queue: QueueName,
+        queue: QueueKey,
         #[command(flatten)]
         jobs: Jobs,
         #[command(flatten)]
@@ -133,7 +134,7 @@ pub struct Job {
     pub id: String,
     /// Queue of the job, if it is not a qless job: lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
     #[arg(long, value_parser = queue_name)]
-    pub queue: Option<QueueName>,
+    pub queue: Option<QueueKey>,
 }
 
 /// Jobs by their IDs.
@@ -170,7 +171,7 @@ pub struct JobPut {
     pub remote: Remote,
     /// Queue: NAME (qless), lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
     #[arg(value_parser = queue_name)]
-    pub queue: QueueName,
+    pub queue: QueueKey,
     /// Payload: JSON, or for lmstfy any text. A hyphen reads it from standard input [default: {}].
     #[arg(allow_hyphen_values = true, conflicts_with_all = ["lines", "items"])]
     pub payload: Option<String>,

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use crate::engine::clock::Time;
 use crate::engine::maintenance::tasks::BATCH;
 use crate::engine::model::dependency_rows;
-use crate::engine::model::job::{JobKey, QueueKey, State};
+use crate::engine::model::job::{JobKey, QueueId, QueueKey, State};
 use crate::engine::model::job_rows::{self, job_bytes};
 use crate::engine::model::long_bodies;
 use crate::engine::unit_of_work::UnitOfWork;
@@ -85,15 +85,17 @@ pub fn expired(now: Time) -> Statement {
     Statement::new(FIND_EXPIRED, [now.0.into(), BATCH.into()])
 }
 
-/// Finds Relay jobs that were dead-lettered long ago.
-pub fn old_dead(now: Time) -> Statement {
+/// Finds jobs of these queues that were dead-lettered long ago.
+pub fn old_dead(queues: &[(QueueId,)], now: Time) -> Statement {
     let oldest = now.plus_seconds(-DEAD_KEPT_S);
-    Statement::new(FIND_OLD_DEAD, [oldest.0.into(), BATCH.into()])
+    Statement::of_rows(FIND_OLD_DEAD, queues)
+        .with(BATCH)
+        .with(oldest.0)
 }
 
-/// Finds the records of deleted queues.
-pub fn of_deleted_queues() -> Statement {
-    Statement::new(FIND_OF_DELETED_QUEUES, [BATCH.into()])
+/// Finds the records of those of these Jobq queues that are deleted.
+pub fn of_deleted_queues(queues: &[(QueueId,)]) -> Statement {
+    Statement::of_rows(FIND_OF_DELETED_QUEUES, queues).with(BATCH)
 }
 
 /// Finds complete jobs older than `jobs-history`.
@@ -295,13 +297,14 @@ const FIND_DEAD: &str = found!(
 );
 
 const FIND_OLD_DEAD: &str = found!(
-    "queues AS q CROSS JOIN jobs AS j
-    WHERE q.protocol = 'relay' AND j.queue = q.id AND j.state = {dead} AND j.since <= $1 LIMIT $2 + 0 {skip_locked:j}"
+    "rows($1) AS k CROSS JOIN jobs AS j
+    WHERE j.queue = k.int(0) AND j.state = {dead} AND j.since <= $3 LIMIT $2 + 0 {skip_locked:j}"
 );
 
 const FIND_OF_DELETED_QUEUES: &str = found!(
-    "queues AS q CROSS JOIN jobs AS j
-    WHERE q.protocol = 'jobq' AND q.forgotten = 1 AND j.queue = q.id AND j.state = {record} LIMIT $1 + 0 {skip_locked:j}"
+    "rows($1) AS k CROSS JOIN queues AS q CROSS JOIN jobs AS j
+    WHERE q.id = k.int(0) AND q.forgotten = 1 AND j.queue = q.id AND j.state = {record}
+    LIMIT $2 + 0 {skip_locked:j}"
 );
 
 const FIND_OLD_COMPLETE: &str = found!(

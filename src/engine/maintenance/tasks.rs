@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use crate::engine::clock::Time;
+use crate::engine::maintenance::cursors::{self, Cursors};
 use crate::engine::maintenance::{deletions, releases};
-use crate::engine::model::job::JobKey;
+use crate::engine::model::job::{JobKey, Protocol};
 use crate::engine::model::job_rows::{job_bytes, job_columns};
+use crate::engine::model::queue::Queue;
 use crate::engine::tokens::EXPIRED_BATCH;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
@@ -23,7 +25,7 @@ const EXPIRE_BATCH: i64 = 500;
 /// The maintenance tasks. Each runs in a transaction of its own, so that a failing or slow one does not hold up the
 /// others, and processes a bounded number of rows. Except for `CleanUpStatistics`, it runs again at once while there
 /// are more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MaintenanceTask {
     /// Changes due jobs from scheduled to waiting.
     PromoteDue,
@@ -109,7 +111,9 @@ impl MaintenanceTask {
     pub fn is_infrequent(self) -> bool {
         matches!(
             self,
-            MaintenanceTask::DeleteOldOperations | MaintenanceTask::DeleteExpiredTokens
+            MaintenanceTask::ForgetWorkers
+                | MaintenanceTask::DeleteOldOperations
+                | MaintenanceTask::DeleteExpiredTokens
         )
     }
 
@@ -135,39 +139,30 @@ impl MaintenanceTask {
 pub async fn run_task(
     connection: &mut Connection,
     work: &mut UnitOfWork,
+    cursors: &mut Cursors,
     task: MaintenanceTask,
     trust_client_clock: bool,
 ) -> Result<(), StoreError> {
     let now = work.now;
-    let batch = task.batch().into();
     let find = match task {
-        MaintenanceTask::PromoteDue => {
-            let due = if trust_client_clock {
-                DUE_OF_OTHERS
-            } else {
-                DUE
-            };
-            let due = Statement::new(due, [now.0.into(), batch]);
+        MaintenanceTask::PromoteDue if !trust_client_clock => {
+            let due = Statement::new(DUE, [now.0.into(), BATCH.into()]);
             return promote_due(connection, work, due).await;
         }
-        MaintenanceTask::ExpireLeases => {
-            let expired = Statement::new(EXPIRED_LEASES, [now.0.into(), batch]);
-            return expire_leases(connection, work, expired).await;
+        MaintenanceTask::PromoteDue
+        | MaintenanceTask::ExpireLeases
+        | MaintenanceTask::DeleteOldDead
+        | MaintenanceTask::EmptyDeletedQueues => {
+            return run_in_queues(connection, work, cursors, task).await;
         }
         MaintenanceTask::ForgetWorkers => {
             let oldest = now.plus_seconds(-work.config.number("max-worker-age"));
-            let forget = Statement::new(FORGET_WORKERS, [oldest.0.into(), batch]);
-            let answers = connection.run(vec![forget]).await?;
-            let forgotten: u64 = answers.iter().map(|answer| answer.affected).sum();
-            work.affected += usize::try_from(forgotten).unwrap_or(usize::MAX);
-            return Ok(());
+            return cursors.forget_workers(connection, work, oldest).await;
         }
         MaintenanceTask::ReleaseDependents => {
             return releases::release(connection, work, None).await;
         }
         MaintenanceTask::DeleteExpired => deletions::expired(now),
-        MaintenanceTask::DeleteOldDead => deletions::old_dead(now),
-        MaintenanceTask::EmptyDeletedQueues => deletions::of_deleted_queues(),
         MaintenanceTask::DeleteOldComplete => deletions::old_complete(work),
         MaintenanceTask::DeleteSurplusComplete => deletions::surplus_complete(work),
         MaintenanceTask::EndPauses => {
@@ -183,6 +178,59 @@ pub async fn run_task(
     deletions::delete_found(connection, work, find)
         .await
         .map(drop)
+}
+
+/// Runs a task that processes jobs of some queues, in the next part of these.
+async fn run_in_queues(
+    connection: &mut Connection,
+    work: &mut UnitOfWork,
+    cursors: &mut Cursors,
+    task: MaintenanceTask,
+) -> Result<(), StoreError> {
+    let (find, includes): (_, fn(&Queue) -> bool) = match task {
+        MaintenanceTask::PromoteDue => (cursors::QUEUES_WITH_SCHEDULED, |queue| {
+            queue.key.protocol != Protocol::Qless
+        }),
+        MaintenanceTask::ExpireLeases => (cursors::QUEUES_WITH_RUNNING, |queue| {
+            queue.key.protocol != Protocol::Qless
+        }),
+        MaintenanceTask::DeleteOldDead => (cursors::QUEUES_WITH_DEAD, |queue| {
+            queue.key.protocol == Protocol::Relay
+        }),
+        _ => (cursors::QUEUES_WITH_RECORDS, |queue| queue.forgotten),
+    };
+    let part = cursors.queues(connection, task, find).await?;
+    let queues = part.queues.iter().filter(|id| {
+        let queue = work.queue_by_id(**id);
+        queue.is_some_and(|queue| includes(&queue))
+    });
+    let queues: Vec<_> = queues.map(|id| (*id,)).collect();
+    if !queues.is_empty() {
+        let (now, batch) = (work.now, task.batch());
+        let in_queues = |sql| Statement::of_rows(sql, &queues).with(batch);
+        match task {
+            MaintenanceTask::PromoteDue => {
+                let due = in_queues(DUE_OF_QUEUES).with(now.0);
+                promote_due(connection, work, due).await?;
+            }
+            MaintenanceTask::ExpireLeases => {
+                let expired = in_queues(EXPIRED_LEASES).with(now.0);
+                expire_leases(connection, work, expired).await?;
+            }
+            MaintenanceTask::DeleteOldDead => {
+                let dead = deletions::old_dead(&queues, now);
+                deletions::delete_found(connection, work, dead).await?;
+            }
+            _ => {
+                let records = deletions::of_deleted_queues(&queues);
+                deletions::delete_found(connection, work, records).await?;
+            }
+        }
+    }
+    if !work.leaves_jobs && !task.may_have_more(work.affected) {
+        cursors.end_part(work, task, &part);
+    }
+    Ok(())
 }
 
 /// The numbers and versions of the jobs that `find` finds; of large ones, only the first, and the next run of the task
@@ -289,13 +337,12 @@ const DUE: &str = concat!(
     " FROM jobs AS j WHERE j.state = {scheduled} AND j.ready_at <= $1 ORDER BY j.ready_at, j.seq LIMIT $2 + 0 {skip_locked}"
 );
 
-/// The same without those of qless, whose time is that of the clients.
-const DUE_OF_OTHERS: &str = concat!(
+/// The same in some queues. Used without those of qless, whose time is that of the clients.
+const DUE_OF_QUEUES: &str = concat!(
     "SELECT j.seq, j.version, ",
     job_bytes!(row),
-    " FROM queues AS q CROSS JOIN jobs AS j
-    WHERE q.protocol <> 'qless' AND j.queue = q.id AND j.state = {scheduled} AND j.ready_at <= $1
-    LIMIT $2 + 0 {skip_locked:j}"
+    " FROM rows($1) AS k CROSS JOIN jobs AS j
+    WHERE j.queue = k.int(0) AND j.state = {scheduled} AND j.ready_at <= $3 LIMIT $2 + 0 {skip_locked:j}"
 );
 
 const PROMOTE: &str = "
@@ -303,14 +350,13 @@ UPDATE jobs SET state = {waiting}, version = version + 1
 WHERE state = {scheduled} AND (seq, version) IN (SELECT int(0), int(1) FROM rows($1))
 RETURNING queue";
 
-/// Jobs whose leases have expired: number, version, size. Not of qless, where a worker may continue after its lease has
-/// expired until another one claims the job.
+/// Jobs of some queues whose leases have expired: number, version, size. Not used for qless, where a worker may continue
+/// after its lease has expired until another one claims the job.
 const EXPIRED_LEASES: &str = concat!(
     "SELECT j.seq, j.version, ",
     job_bytes!(row),
-    " FROM queues AS q CROSS JOIN jobs AS j
-    WHERE q.protocol <> 'qless' AND j.queue = q.id AND j.state = {running} AND j.lease_until <= $1
-    LIMIT $2 + 0 {skip_locked:j}"
+    " FROM rows($1) AS k CROSS JOIN jobs AS j
+    WHERE j.queue = k.int(0) AND j.state = {running} AND j.lease_until <= $3 LIMIT $2 + 0 {skip_locked:j}"
 );
 
 const LOAD_EXPIRED: &str = concat!(
@@ -318,10 +364,6 @@ const LOAD_EXPIRED: &str = concat!(
     job_columns!(short),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.version = k.int(1)"
 );
-
-const FORGET_WORKERS: &str = "
-DELETE FROM workers WHERE last_seen <= $1 AND (protocol, name) IN (
-    SELECT protocol, name FROM workers WHERE last_seen <= $1 LIMIT $2 + 0)";
 
 const SAVE_SEEN: &str = "
 INSERT INTO workers (protocol, name, last_seen)

@@ -6,6 +6,7 @@ use crate::engine::error::Result;
 use crate::engine::model::job::Job;
 use crate::engine::model::page::{LISTED_MAX, Page};
 use crate::engine::queries::job_lists::{List, deep_page_permit, list};
+use crate::memory::holding;
 use crate::store::{Arg, Row, Statement, StoreError};
 
 /// A failure group.
@@ -77,8 +78,9 @@ impl Engine {
     /// [`ResponseTooLarge`, `Busy`](crate::engine::Error).
     pub async fn failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
         let (total, args) = self.failed_with(group, page).await?;
-        let _permit = deep_page_permit(page).await?;
-        Ok((total, self.read_whole(&FAILED_WITH, &args).await?))
+        let permit = deep_page_permit(page).await?;
+        let jobs = holding(permit, self.read_whole(&FAILED_WITH, &args)).await?;
+        Ok((total, jobs))
     }
 
     /// The IDs of the jobs that [`Engine::failed`] returns.
@@ -87,11 +89,9 @@ impl Engine {
     /// [`Error::Busy`](crate::engine::Error::Busy).
     pub async fn failed_ids(&self, group: &str, page: Page) -> Result<(i64, Vec<String>)> {
         let (total, args) = self.failed_with(group, page).await?;
-        let _permit = deep_page_permit(page).await?;
-        let rows = self
-            .readers()
-            .rows(Statement::new(FAILED_WITH.ids, args))
-            .await?;
+        let permit = deep_page_permit(page).await?;
+        let ids = self.readers().rows(Statement::new(FAILED_WITH.ids, args));
+        let rows = holding(permit, ids).await?;
         let ids = rows.iter().map(|row| row.text(0));
         Ok((total, ids.collect::<Result<_, _>>()?))
     }

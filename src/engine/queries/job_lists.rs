@@ -12,7 +12,7 @@ use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::{EffectiveState, Job, JobKey, QueueKey, can_look_up};
 use crate::engine::model::job_rows::{self};
 use crate::engine::model::page::Page;
-use crate::memory::{SMALL_MAX, reserve};
+use crate::memory::{SMALL_MAX, holding, reserve};
 use crate::store::{Arg, Row, Statement, StoreError};
 
 /// Pages beyond this offset are read one at a time: the database reads and sorts all rows before them.
@@ -117,8 +117,8 @@ impl Engine {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
-        let _permit = deep_page_permit(page).await?;
-        self.read_whole(list, &args).await
+        let permit = deep_page_permit(page).await?;
+        holding(permit, self.read_whole(list, &args)).await
     }
 
     /// The IDs of the jobs that [`Engine::jobs`] returns.
@@ -135,8 +135,9 @@ impl Engine {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
-        let _permit = deep_page_permit(page).await?;
-        let rows = self.readers().rows(Statement::new(list.ids, args)).await?;
+        let permit = deep_page_permit(page).await?;
+        let ids = self.readers().rows(Statement::new(list.ids, args));
+        let rows = holding(permit, ids).await?;
         let ids = rows.iter().map(|row| row.text(0));
         Ok(ids.collect::<Result<_, _>>()?)
     }

@@ -171,7 +171,13 @@ impl Engine {
                 break;
             }
             if read.needs_index {
-                source = self.numbers(&plan, search, scan.after).await?;
+                source = match self.numbers(&plan, search, scan.after).await {
+                    Err(Error::Busy) => {
+                        scan.cut();
+                        break;
+                    }
+                    source => source?,
+                };
             }
             tokio::task::yield_now().await;
         }

@@ -14,10 +14,10 @@ use crate::engine::unit_of_work::{UnitOfWork, WantedJobs};
 use crate::store::{Statement, StatementResult, StoreError};
 
 /// Jobs that the claims of a transaction want, up to which the sizes of the candidates are not added up.
-const FEW_WANTED: usize = 128;
+const FEW_WANTED: usize = 64;
 
 /// Bytes of candidates that a transaction reads for more than [`FEW_WANTED`], not counting the last one of each queue.
-const CANDIDATES_BYTES_MAX: usize = 32 << 20;
+const CANDIDATES_BYTES_MAX: usize = 8 << 20;
 
 /// Due jobs that maintenance has not promoted yet, of which a transaction looks for those with the highest priority.
 const DUE_MAX: usize = 10_000;
@@ -438,15 +438,15 @@ mod tests {
     }
 
     #[test]
-    fn more_than_128_jobs_share_32_mib() {
+    fn more_than_64_jobs_share_8_mib() {
         let wanted = |count: usize| WantedJobs {
             queue: 1,
             count,
             limit: None,
         };
-        assert_eq!(bytes_max(&[wanted(128)]), None);
-        assert_eq!(bytes_max(&[wanted(129)]), Some(33_554_432));
-        assert_eq!(bytes_max(&[wanted(64), wanted(64)]), None);
-        assert_eq!(bytes_max(&[wanted(64), wanted(65)]), Some(16_777_216));
+        assert_eq!(bytes_max(&[wanted(64)]), None);
+        assert_eq!(bytes_max(&[wanted(65)]), Some(8_388_608));
+        assert_eq!(bytes_max(&[wanted(32), wanted(32)]), None);
+        assert_eq!(bytes_max(&[wanted(32), wanted(33)]), Some(4_194_304));
     }
 }

@@ -18,7 +18,7 @@ use crate::store::{Statement, StatementResult, StoreError};
 /// Bytes of jobs that a transaction loads or deletes if it can be split.
 pub const LONG_PARTS_MAX: usize = 16 * 1024 * 1024;
 
-/// Bytes of long parts that a transaction loads for claims, not counting the last job.
+/// Bytes of jobs that a transaction leases, not counting the last one: it rewrites their rows.
 const CLAIMED_MAX: usize = 4 * 1024 * 1024;
 
 /// The assumed size of long lists of dependencies and dependents. Reading 4,000 IDs takes as long as reading 1 MiB.
@@ -168,8 +168,9 @@ impl UnitOfWork {
         parts
     }
 
-    /// The long parts of the jobs that claims may lease. Drops candidates beyond [`CLAIMED_MAX`], and those for which
-    /// the queue has no free capacity. Queues are read in the order in which claims name them, from `start` on.
+    /// The long parts of the jobs that claims may lease. Drops candidates beyond [`CLAIMED_MAX`], with long parts or
+    /// without, and those for which the queue has no free capacity. Queues are read in the order in which claims name
+    /// them, from `start` on.
     pub fn long_parts_of_candidates(
         &mut self,
         wanted: &[WantedJobs],
@@ -186,10 +187,12 @@ impl UnitOfWork {
             ..WantedParts::default()
         };
         let mut fits = |key: &JobKey| {
-            let loaded = jobs.get(key).filter(|loaded| loaded.has_long_parts());
-            let Some(loaded) = loaded else { return true };
+            let Some(loaded) = jobs.get(key) else {
+                return true;
+            };
             let fits = parts.bytes < CLAIMED_MAX;
             if fits {
+                parts.bytes += loaded.job.loaded_bytes();
                 parts.add(loaded, all);
             }
             fits

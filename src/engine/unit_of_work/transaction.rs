@@ -16,6 +16,7 @@ use crate::engine::clock::{Clock, Time};
 use crate::engine::error::{Error, Result};
 use crate::engine::events;
 use crate::engine::maintenance::SystemTask;
+use crate::engine::maintenance::cursors::Cursors;
 use crate::engine::maintenance::empty_queues::EmptyQueues;
 use crate::engine::maintenance::prune::{self, Progress};
 use crate::engine::maintenance::{deletions, fold_series};
@@ -69,6 +70,7 @@ pub struct Runner {
     pub transactions: u64,
     pub statistics_cleanup: StatisticsCleanup,
     pub job_cache: JobCache,
+    pub cursors: Cursors,
     pub empty_queues: EmptyQueues,
 }
 

@@ -110,10 +110,7 @@ pub async fn destroy(api: Api, call: Call) -> Outcome {
 impl Api {
     /// The one of `queues` that contains the job.
     fn queue_of<'a>(&self, job: &Job, queues: &'a [QueueKey]) -> Option<&'a QueueKey> {
-        let is_its = |queue: &&QueueKey| {
-            let known = self.engine.known_queues().get(queue);
-            known.is_some_and(|known| known.id == job.queue)
-        };
-        queues.iter().find(is_its)
+        let known = self.engine.known_queues().by_id(job.queue)?;
+        queues.iter().find(|queue| **queue == known.key)
     }
 }

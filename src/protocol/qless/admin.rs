@@ -13,6 +13,7 @@ use crate::engine::{
     Durations, EffectiveState, Error, JobKey, NAME_BYTES_MAX, Protocol, Queue, QueueCounts,
     QueueKey, WorkerCounts,
 };
+use crate::memory::holding;
 use crate::protocol::long_list;
 
 /// Default number of failures that `/unfail` moves (qless-core, Unfail).
@@ -154,8 +155,8 @@ pub async fn unfail(api: Api, call: Call) -> Outcome {
 
 pub async fn queues(api: Api, call: Call) -> Outcome {
     let now = api.now(&call.envelope()?)?;
-    let _permit = long_list::of_queues(&api.engine).await?;
-    let queues = api.engine.queues(now).await?;
+    let permit = long_list::of_queues(&api.engine).await?;
+    let queues = holding(permit.clone(), api.engine.queues(now)).await?;
     let listed = queues.iter().filter(|queue| is_listed(&queue.queue));
     let views = listed.map(|queue| view(&queue.queue.key.name, Some(queue)));
     Ok(Results::new(&views.collect::<Vec<_>>()))

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::State;
@@ -19,6 +20,7 @@ use super::response::{Results, number, response};
 use super::{Api, Outcome};
 use crate::auth::Rejected;
 use crate::engine::{EventsFollowed, PublishedEvent};
+use crate::memory::holding;
 use crate::metrics::GaugeGuard;
 use crate::protocol::{body, long_list};
 
@@ -89,11 +91,11 @@ pub async fn events(
 async fn list(api: Api, call: Call) -> Outcome {
     let (after, limit) = (call.number("after")?, call.limit(LIMIT)?);
     api.now(&call.envelope()?)?;
-    let _place = long_list::wait_for(&LISTS).await?;
-    let (events, last) = api
+    let place = long_list::wait_for(&LISTS).await?;
+    let events = api
         .engine
-        .events(after.unwrap_or_default(), limit, call.parameter("channel"))
-        .await?;
+        .events(after.unwrap_or_default(), limit, call.parameter("channel"));
+    let (events, last) = holding(Arc::clone(&place), events).await?;
     let events: Vec<_> = events.iter().map(EventView).collect();
     Ok(Results::new(&Events {
         events: &events,

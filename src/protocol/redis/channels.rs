@@ -35,9 +35,12 @@ pub async fn run(session: &mut Session, name: &str, command: Command) -> Option<
     if !subscribes {
         // The events of commands before this one are sent before its reply.
         hub.catch_up().await;
+        let named = names.len();
         let names = (!names.is_empty()).then_some(names);
         let left = hub.unsubscribe(client, &session.mailbox, kind, names);
-        pace(session.subscriptions().saturating_sub(left) * STEPS_PER_CHANGE).await;
+        // A name to which the client is not subscribed has a reply, too.
+        let changes = named.max(session.subscriptions().saturating_sub(left));
+        pace(changes * STEPS_PER_CHANGE).await;
         session.set_subscriptions(left);
         return None;
     }

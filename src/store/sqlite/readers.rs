@@ -13,8 +13,10 @@ use sqlx::sqlite::{
 };
 use sqlx::{Arguments, AssertSqlSafe, Either, Executor};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
 
 use super::{PREPARED_BYTES_MAX, options};
+use crate::memory::hold_for_read;
 use crate::store::ReadPermits;
 use crate::store::StoreError;
 use crate::store::binding;
@@ -75,7 +77,8 @@ impl Readers {
     }
 
     /// Runs the statements on one snapshot of the database. Returns one result per statement. Dropping the future does
-    /// not cancel the read, because an unfinished read would leave its snapshot open on the pooled connection.
+    /// not cancel a read that has begun, because an unfinished read would leave its snapshot open on the pooled
+    /// connection.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
         let permit = self.permits.take().await;
         read_to_end(self.pool.clone(), batch, permit).await
@@ -91,13 +94,15 @@ impl Readers {
         time: Duration,
         batch: Vec<Statement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
-        let (long, is_dropped) = (self.long.clone(), DropFlag::default());
-        let (dropped, closing) = (Arc::clone(&is_dropped.0), Arc::clone(&self.closing));
+        let (long, closing) = (self.long.clone(), Arc::clone(&self.closing));
+        let (abandoned, held) = (CancellationToken::new(), hold_for_read());
+        let _caller = abandoned.clone().drop_guard();
         let end = Instant::now() + time;
         let reading = tokio::spawn(async move {
+            let _held = held;
             let mut connection = long.acquire().await?;
             let is_over = move || {
-                let must_end = dropped.load(Ordering::Relaxed) || closing.load(Ordering::Relaxed);
+                let must_end = abandoned.is_cancelled() || closing.load(Ordering::Relaxed);
                 must_end || Instant::now() >= end
             };
             if is_over() {
@@ -114,9 +119,7 @@ impl Readers {
                 outcome => outcome,
             }
         });
-        let outcome = reading.await.map_err(|_| StoreError::Stopped)?;
-        drop(is_dropped);
-        outcome
+        reading.await.map_err(|_| StoreError::Stopped)?
     }
 
     /// Runs a statement on the connection for pings.
@@ -146,28 +149,22 @@ impl Readers {
     }
 }
 
-/// Holds the permit until the read has ended, even if the future is dropped.
+/// Holds the permit, and what the request holds, until the read has ended, even if the future is dropped. A read that has
+/// not begun by then is left out.
 async fn read_to_end(
     pool: SqlitePool,
     batch: Vec<Statement>,
     permit: Option<OwnedSemaphorePermit>,
 ) -> Result<Vec<StatementResult>, StoreError> {
+    let (abandoned, held) = (CancellationToken::new(), hold_for_read());
+    let _caller = abandoned.clone().drop_guard();
     let reading = tokio::spawn(async move {
-        let _permit = permit;
-        let mut connection = pool.acquire().await?;
+        let _held = (permit, held);
+        let connection = abandoned.run_until_cancelled(pool.acquire()).await;
+        let mut connection = connection.ok_or(StoreError::Stopped)??;
         read_on(&mut connection, batch).await
     });
     reading.await.map_err(|_| StoreError::Stopped)?
-}
-
-/// Is set when it is dropped.
-#[derive(Default)]
-struct DropFlag(Arc<AtomicBool>);
-
-impl Drop for DropFlag {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 async fn read_on(

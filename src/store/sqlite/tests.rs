@@ -1,8 +1,12 @@
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::Semaphore;
 
 use super::checkpoints::log_pages;
 use super::readers::Readers;
 use super::*;
+use crate::memory::holding;
 use crate::store::rows::{Arg, Statement};
 use crate::store::{Durability, ENDLESS};
 
@@ -25,6 +29,51 @@ async fn long_reads_end_after_their_time_and_when_they_are_dropped() {
     let read = readers.read_within(long, one).await.unwrap();
     assert_eq!(read[0].rows[0].int(0).unwrap(), 1);
     readers.close().await;
+}
+
+#[tokio::test]
+async fn an_abandoned_read_keeps_its_permit_until_it_ends_unless_it_waits_for_a_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
+    let read = |permits: &Arc<Semaphore>| {
+        let permit = Arc::clone(permits).try_acquire_owned().unwrap();
+        let readers = readers.clone();
+        let endless = vec![Statement::new(ENDLESS, [])];
+        tokio::spawn(holding(permit, async move { readers.read(endless).await }))
+    };
+    let one = Arc::new(Semaphore::new(1));
+    let mut patience = 0;
+    // A read that has not begun gives the permit back.
+    while one.available_permits() == 1 {
+        let begins = read(&one);
+        for _ in 0..patience {
+            tokio::task::yield_now().await;
+        }
+        patience += 1;
+        assert!(patience < 10_000, "no read keeps its permit");
+        begins.abort();
+        drop(begins.await);
+    }
+    let many = Arc::new(Semaphore::new(8));
+    let occupy: Vec<_> = (0..4).map(|_| read(&many)).collect();
+    while readers.usage() != (4, 0, 4) {
+        tokio::task::yield_now().await;
+    }
+    let wait: Vec<_> = (0..4).map(|_| read(&many)).collect();
+    tokio::task::yield_now().await;
+    for waits in wait {
+        waits.abort();
+    }
+    while many.available_permits() < 4 {
+        tokio::task::yield_now().await;
+    }
+    readers.close().await;
+    for occupies in occupy {
+        drop(occupies.await);
+    }
+    for (permits, count) in [(&one, 1), (&many, 8)] {
+        drop(permits.acquire_many(count).await.unwrap());
+    }
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ pub fn state_view(job: &JobRow) -> AnyView {
     let more = job.is_timed_out().then(|| {
         view! { <span class="text-muted wrap-anywhere">" · timed out, first in line"</span> }
     });
-    view! { {chip(job.list())} {more} }.into_any()
+    view! { {chip(job.listed_state())} {more} }.into_any()
 }
 
 /// The label of a paused queue.

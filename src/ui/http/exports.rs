@@ -13,7 +13,7 @@ use super::authentication::{Principal, RequestInfo, forbid};
 use super::export_slots::{ExportSlot, Full, Pace};
 use super::{Dashboard, unavailable};
 use crate::auth::Role;
-use crate::engine::{AuditEntry, Engine, Result, SELECTED_JOBS_MAX};
+use crate::engine::{AuditEntry, Engine, Error, Result, SELECTED_JOBS_MAX};
 use crate::memory;
 use crate::search::Search;
 use crate::ui::http::compression::with_slot;
@@ -33,6 +33,9 @@ const AUDIT_ENTRIES_MAX: usize = 10_000;
 /// Maximum number of jobs in an export, and of jobs that are read to find them.
 const JOBS_MAX: usize = 1_000_000;
 const SCANNED_MAX: usize = 10_000_000;
+
+/// How many times a part that had to wait too long for other searches is tried again: for about a minute.
+const BUSY_MAX: usize = 15;
 
 /// A file's extension and media type.
 #[derive(Clone, Copy)]
@@ -175,7 +178,10 @@ async fn jobs(dashboard: Dashboard, info: &RequestInfo, format: JobFormat) -> Re
     let request = PageRequest::with_query(info.uri.query().unwrap_or_default());
     if request.param("of").as_deref() == Some("selected") {
         return match dashboard.export_slots.take(info) {
-            Ok(slot) => with_slot(selected_jobs(&dashboard, &request, format).await, slot),
+            Ok(slot) => {
+                let engine = dashboard.engine_of(info.principal.as_ref());
+                with_slot(selected_jobs(&engine, &request, format).await, slot)
+            }
             Err(full) => too_many(full),
         };
     }
@@ -194,8 +200,9 @@ async fn jobs(dashboard: Dashboard, info: &RequestInfo, format: JobFormat) -> Re
         Ok(slot) => slot,
         Err(full) => return too_many(full),
     };
+    let engine = dashboard.engine_of(info.principal.as_ref());
     let mut export = JobExport {
-        engine: dashboard.engine,
+        engine,
         search,
         line: format.line,
         after: request.param("after").and_then(|after| after.parse().ok()),
@@ -235,11 +242,7 @@ async fn jobs(dashboard: Dashboard, info: &RequestInfo, format: JobFormat) -> Re
 }
 
 /// The jobs with the numbers in the parameters `job`.
-async fn selected_jobs(
-    dashboard: &Dashboard,
-    request: &PageRequest,
-    format: JobFormat,
-) -> Response {
+async fn selected_jobs(engine: &Engine, request: &PageRequest, format: JobFormat) -> Response {
     let numbers = request.params("job");
     let mut numbers: Vec<i64> = numbers.iter().filter_map(|it| it.parse().ok()).collect();
     numbers.sort_unstable();
@@ -256,7 +259,7 @@ async fn selected_jobs(
             "Too many jobs are selected; the limit is {SELECTED_JOBS_MAX}.\n"
         ));
     }
-    let jobs = match load_numbered(&dashboard.engine, &numbers).await {
+    let jobs = match load_numbered(engine, &numbers).await {
         Ok(jobs) => jobs,
         Err(error) => return unavailable(&error, "failed to export jobs"),
     };
@@ -302,7 +305,13 @@ impl JobExport {
 
     /// The lines of the next part; possibly none, although there are more.
     async fn part(&mut self) -> Result<String> {
-        let mut part = load_part(&self.engine, &self.search, self.after).await?;
+        let mut attempts = 0;
+        let mut part = loop {
+            match load_part(&self.engine, &self.search, self.after).await {
+                Err(Error::Busy) if attempts < BUSY_MAX => attempts += 1,
+                part => break part?,
+            }
+        };
         part.jobs.truncate(self.jobs_left);
         self.jobs_left -= part.jobs.len();
         self.scanned += part.scanned;

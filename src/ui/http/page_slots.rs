@@ -23,6 +23,7 @@ use super::authentication::Principal;
 use super::client_slots::{ClientSlots, CountedRequest};
 use super::compression::{Slot, with_slot};
 use super::guard::is_safe;
+use crate::memory::holding;
 use crate::request::{ClientAddress, network_of};
 use crate::ui::access::is_read_function;
 use crate::ui::urls::LOGIN;
@@ -111,15 +112,15 @@ impl PageSlots {
         let permits = timeout(WAIT_MAX, waits).await.map_err(|_| busy())?;
         // Otherwise this thread would render the pages of all connections before it runs other requests.
         yield_now().await;
+        let permits = Arc::new(permits);
         Ok(PageSlot { permits, request })
     }
 }
 
-/// Permits rendering and compressing a page until it is dropped.
+/// Permits rendering and compressing a page until it is dropped, and the reads of the page have ended.
 #[must_use]
 pub struct PageSlot {
-    #[expect(dead_code, reason = "held until it is dropped")]
-    permits: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
+    permits: Arc<(Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>)>,
     request: CountedRequest<Client>,
 }
 
@@ -157,7 +158,10 @@ pub async fn take_slots(
         .take(user.as_ref(), from, is_login)
         .await
     {
-        Ok(slot) => with_slot(next.run(request).await, slot),
+        Ok(slot) => {
+            let response = holding(Arc::clone(&slot.permits), next.run(request)).await;
+            with_slot(response, slot)
+        }
         Err(busy) => busy,
     }
 }

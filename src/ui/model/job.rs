@@ -47,8 +47,8 @@ impl JobRow {
         self.state == EffectiveState::Stalled && self.worker.is_none()
     }
 
-    /// The state whose list contains the job.
-    pub fn list(&self) -> EffectiveState {
+    /// The state in whose list the job is.
+    pub fn listed_state(&self) -> EffectiveState {
         if self.is_timed_out() {
             EffectiveState::Waiting
         } else {

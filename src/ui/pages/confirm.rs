@@ -301,7 +301,7 @@ fn samples(view: &ConfirmView) -> AnyView {
     let more = view.jobs - shown;
     let row = |job: &JobRow| {
         view! {
-            <li>{job_link(job)} " " {chip(job.list())} " " {queue_link_with_protocol(&job.queue_ref)} " " <code class="text-muted wrap-anywhere">{job.preview.clone()}</code></li>
+            <li>{job_link(job)} " " {chip(job.listed_state())} " " {queue_link_with_protocol(&job.queue_ref)} " " <code class="text-muted wrap-anywhere">{job.preview.clone()}</code></li>
         }
     };
     view! {

@@ -48,7 +48,7 @@ fn page(view: &EditView, rejected: Option<RejectedEdit>, request: &PageRequest) 
             <span aria-hidden="true">" › "</span> <a class="id" href=urls::qless_job(&row.id)>{row.id.clone()}</a>
         </p>
         <h1>"Edit and retry"</h1>
-        <p class="flex flex-wrap items-center gap-2 text-muted">{chip(row.list())} <span>{ago(row.state_time, request.now)}</span></p>
+        <p class="flex flex-wrap items-center gap-2 text-muted">{chip(row.listed_state())} <span>{ago(row.state_time, request.now)}</span></p>
         {failure}
         // A refresh keeps what was typed, and the state that the user has seen.
         <section id="edit" class=CARD_PADDED aria-label="The job" data-keep="">

@@ -48,7 +48,7 @@ fn page(job: &JobView, request: &PageRequest) -> AnyView {
         <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
             <div class="flex flex-wrap items-center gap-2">
                 <h1>
-                    <span class="name">{name}</span> {chip(row.list())}
+                    <span class="name">{name}</span> {chip(row.listed_state())}
                     {job.tracked.then(|| view! { <span class="chip text-accent">{icon("tracked")} "tracked"</span> })}
                 </h1>
                 {protocol_badge(row.queue_ref.protocol)}
@@ -212,7 +212,7 @@ fn related_jobs(
                     <a class="id" href=urls::qless_job(&related.id)>{related.id.clone()}</a>
                     {job.and_then(|job| job.klass.clone()).map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
                 </th>
-                <td>{job.map(|job| chip(job.list()))}</td>
+                <td>{job.map(|job| chip(job.listed_state()))}</td>
                 <td class="mid">{job.map(|job| queue_link_with_protocol(&job.queue_ref))}</td>
                 {dependent.map(|(dependent, request)| view! { <td class="w-[1%] text-right whitespace-nowrap">{remove_dependency_button(dependent, &related.id, request)}</td> })}
             </tr>

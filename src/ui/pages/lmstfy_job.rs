@@ -144,7 +144,7 @@ fn actions(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     let delete = delete_dialog(
         &row.queue_ref,
         &row.id,
-        urls::state(&row.queue_ref, row.list()),
+        urls::state(&row.queue_ref, row.listed_state()),
         format!(
             "Acknowledges the job, which deletes it and its body. {effect} This cannot be undone."
         ),

@@ -144,7 +144,7 @@ fn delete(job: &RelayJobView, request: &PageRequest) -> AnyView {
     delete_dialog(
         &row.queue_ref,
         &row.id,
-        urls::state(&row.queue_ref, row.list()),
+        urls::state(&row.queue_ref, row.listed_state()),
         format!("Deletes the job with its payload and state. {effect} This cannot be undone."),
         request,
     )

@@ -99,7 +99,7 @@ fn row(
                 <a class="id" href=urls::job(&job.queue_ref, &job.id)>{job.id.clone()}</a>
                 {job.klass.clone().map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
             </th>
-            <td>{chip(job.list())}</td>
+            <td>{chip(job.listed_state())}</td>
             <td class="mid">{queue_link_with_protocol(&job.queue_ref)}</td>
             <td class="text-cell mid">
                 {last

@@ -3,6 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::iter;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -15,6 +19,7 @@ use crate::engine::queries::search::rows::{
     FAILED_WITH, GROUP_COUNT, OF_CLASS, TAG_COUNT, TAGGED, TRACKED, When, in_state,
 };
 use crate::engine::queries::search::{QueuesById, SearchLimits};
+use crate::memory::holding;
 use crate::search::Search;
 use crate::store::{Arg, Row, Statement, StoreError};
 
@@ -22,6 +27,15 @@ use crate::store::{Arg, Row, Statement, StoreError};
 /// the search scans all jobs, newest first.
 const PAGE_ENTRIES_MAX: i64 = 2_000_000;
 const ENTRIES_MAX: i64 = 200_000;
+
+/// Index entries up to which several searches sort at the same time, which takes them some tens of milliseconds.
+const SORTED_AT_ONCE: i64 = 50_000;
+
+/// For searches that sort more.
+static SORTS: Semaphore = Semaphore::const_new(1);
+
+/// How long such a search waits for others.
+const SORT_WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// The most jobs that a page of a list shows.
 const PAGE_JOBS: usize = 1_000;
@@ -60,6 +74,8 @@ pub struct Plan {
     pub considered: i64,
     /// Whether the newest jobs are read first, because many of them may match.
     is_dense: bool,
+    /// Index entries that are sorted to find them.
+    entries: i64,
     /// The most numbers to read at once.
     chunk: usize,
     parts: Vec<(State, When, Vec<(QueueId,)>)>,
@@ -81,6 +97,15 @@ impl Plan {
             None => Some(Source::All(usize::MAX)),
             Some(_) => self.is_dense.then_some(Source::All(NEWEST)),
         }
+    }
+
+    /// Waits until no other search sorts many index entries, so that such searches occupy only one of the readers.
+    async fn sort_permit(&self) -> Result<Option<SemaphorePermit<'static>>> {
+        if self.entries <= SORTED_AT_ONCE {
+            return Ok(None);
+        }
+        let permit = timeout(SORT_WAIT_MAX, SORTS.acquire()).await;
+        Ok(permit.map_err(|_| Error::Busy)?.ok())
     }
 
     /// The statements that read the next numbers from the index.
@@ -161,11 +186,15 @@ impl Engine {
     }
 
     /// Reads the next numbers of an index.
+    ///
+    /// # Errors
+    /// [`Error::Busy`], if other searches sort many entries for too long.
     pub(super) async fn numbers(&self, plan: &Plan, search: &Search, after: i64) -> Result<Source> {
         let statements = plan.statements(search, after);
         let mut numbers: Vec<i64> = Vec::new();
         if !statements.is_empty() {
-            for answer in self.readers().read(statements).await? {
+            let permit = plan.sort_permit().await?;
+            for answer in holding(permit, self.readers().read(statements)).await? {
                 for row in &answer.rows {
                     numbers.push(row.int(0)?);
                 }
@@ -310,6 +339,7 @@ impl StateCounts {
             index: best.map(|(.., index)| index),
             considered,
             is_dense: is_page && entries > FEW_ENTRIES && is_frequent(considered),
+            entries,
             chunk,
             parts: self.parts,
             now,
@@ -359,7 +389,8 @@ fn states(search: &Search) -> HashMap<State, When> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{NewPause, QueueKey, engine_without_tasks};
+    use crate::engine::test_support::run_sql;
+    use crate::engine::{NewPause, Put, QueueKey, engine_without_tasks};
 
     #[tokio::test]
     async fn queues_that_cannot_be_ruled_out_in_time_may_match() {
@@ -380,6 +411,42 @@ mod tests {
         // 28 million steps.
         let many = matching(30).await;
         assert!((101..1_000).contains(&many), "{many}");
+        engine.close().await;
+    }
+
+    /// The counts of the jobs decide what is read, not the jobs.
+    const COUNT_MANY: &str = "
+        UPDATE tallies SET n = CASE queue WHEN (SELECT min(id) FROM queues) THEN 50001 ELSE 1000000 END
+        WHERE kind = {kind_state} AND slot = {waiting}";
+
+    #[tokio::test]
+    async fn searches_that_sort_over_50_000_entries_wait_for_each_other() {
+        let engine = engine_without_tasks().await;
+        for queue in ["few", "many"] {
+            let job = Put::default();
+            let put = engine.put(QueueKey::qless(queue), vec![job], String::new(), None);
+            put.await.unwrap();
+        }
+        let search = Search::parse("queue:few state:waiting").unwrap();
+        let plan = async || {
+            let (queues, now) = (engine.visible_queues(), engine.now(None));
+            let limits = SearchLimits {
+                jobs: 10,
+                scanned: 1_000,
+                time: Duration::from_secs(60),
+            };
+            engine.plan(&search, &queues, limits, now).await.unwrap()
+        };
+        let small = plan().await;
+        run_sql(&engine, COUNT_MANY).await;
+        let large = plan().await;
+        let found = engine.numbers(&large, &search, i64::MAX).await.unwrap();
+        assert!(matches!(found, Source::Numbers(numbers, false) if numbers.len() == 1));
+        tokio::time::pause();
+        let _permit = SORTS.acquire().await.unwrap();
+        assert!(small.sort_permit().await.unwrap().is_none());
+        assert_eq!(large.sort_permit().await.err(), Some(Error::Busy));
+        tokio::time::resume();
         engine.close().await;
     }
 }

@@ -5,6 +5,7 @@ use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::tasks::MaintenanceTask;
 use crate::engine::model::job::Protocol;
 use crate::engine::test_support::{read_number, run_sql};
+use crate::engine::unit_of_work::NextJobs;
 use crate::engine::{
     Claim, Engine, Enqueue, Error, Mode, Publish, Put, QueueKey, engine_without_tasks as engine,
 };
@@ -212,6 +213,35 @@ async fn short_texts_count_toward_the_size_of_a_transaction() {
     assert!(matches!(load(false).await, Err(Error::Oversized)));
     let bytes = load(true).await.unwrap();
     assert!(bytes < 100_000, "{bytes} bytes of 18,000,000");
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_transaction_leases_4_mib_of_short_jobs_before_its_last_one() {
+    let engine = engine().await;
+    put(
+        &engine,
+        (0..300).map(|n| job(&format!("j{n}"), 15_000)).collect(),
+    )
+    .await;
+    let id = engine.known_queues().get(&queue()).unwrap().id;
+    let all = NextJobs {
+        queue: queue(),
+        count: 300,
+        include_paused: false,
+    };
+    let needs = Needs {
+        claim: vec![all],
+        ..Needs::default()
+    };
+    let candidates = engine.write(needs, None, 1, move |work| {
+        let has_more = work.has_more(id);
+        let jobs = std::iter::from_fn(|| work.next_waiting(id));
+        Ok((jobs.count(), has_more))
+    });
+    let (count, has_more) = candidates.await.unwrap();
+    assert!((270..=280).contains(&count), "{count} jobs");
+    assert!(has_more);
     engine.close().await;
 }
 

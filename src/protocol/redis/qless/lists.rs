@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json as object};
 use super::view::{JobView, Table};
 use super::{Call, Outcome, json};
 use crate::engine::{Durations, EffectiveState, QueueKey, Time};
+use crate::memory::holding;
 use crate::protocol::long_list;
 use crate::protocol::qless::{counts, is_listed, length as length_of, number, worker_view};
 use crate::protocol::redis::resp::{Reply, repeated};
@@ -96,8 +97,8 @@ pub async fn queues(mut call: Call<'_>) -> Outcome {
         let queue = call.engine.queue(&QueueKey::qless(&name), call.now).await?;
         return json(&counts(&name, queue.as_ref()));
     }
-    let _permit = long_list::of_queues(call.engine).await?;
-    let queues = call.engine.queues(call.now).await?;
+    let permit = long_list::of_queues(call.engine).await?;
+    let queues = holding(permit.clone(), call.engine.queues(call.now)).await?;
     let queues = queues.iter().filter(|queue| is_listed(&queue.queue));
     let queues = queues.map(|queue| counts(&queue.queue.key.name, Some(queue)));
     json(&Table(&queues.collect::<Vec<_>>()))

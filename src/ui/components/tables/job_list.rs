@@ -197,7 +197,7 @@ fn job_row(
                 {(list == JobList::Found && !job.tags.is_empty())
                     .then(|| view! { <span class="mt-0.5 block">{job.tags.iter().take(TAGS_LISTED).map(|tag| tag_link(tag)).collect_view()}</span> })}
             </th>
-            {list.of_any_state().then(|| view! { <td>{chip(job.list())}</td> })}
+            {list.of_any_state().then(|| view! { <td>{chip(job.listed_state())}</td> })}
             {list.of_any_queue().then(|| view! { <td class="mid">{queue_cell(list, job)}</td> })}
             <td class="num">
                 {matches!(list, JobList::Mixed | JobList::Children | JobList::Found).then(|| view! { <span class="text-muted wrap-anywhere mid">{time_label(job)}</span> })}

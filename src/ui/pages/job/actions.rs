@@ -39,7 +39,7 @@ pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
             fields: vec![
                 ("id", row.id.clone()),
                 ("back", request.here()),
-                ("after", urls::state(&row.queue_ref, row.list())),
+                ("after", urls::state(&row.queue_ref, row.listed_state())),
             ],
             confirm_label: "Cancel job".to_owned(),
             cancel_label: "Keep job",

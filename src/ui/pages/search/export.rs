@@ -90,7 +90,7 @@ impl<'a> Exported<'a> {
             queue: &job.queue_ref.name,
             id: &job.id,
             class: job.klass.as_deref(),
-            state: job.list().as_str(),
+            state: job.listed_state().as_str(),
             state_time: iso(job.state_time),
             priority: job.priority,
             attempts_left: limited(left),

@@ -1,0 +1,94 @@
+//! How much of a table one transaction looks at.
+
+use super::*;
+use crate::engine::maintenance::SystemTask;
+use crate::engine::model::job::QueueKey;
+use crate::engine::test_support::run_sql;
+use crate::engine::unit_of_work::Needs;
+use crate::engine::verbs::lmstfy::publish;
+use crate::engine::{Engine, Options, Publish, engine_without_tasks};
+
+/// What one transaction of the task processes, and whether the task continues.
+async fn run(engine: &Engine, task: MaintenanceTask) -> (usize, bool) {
+    let done = engine.submit_system_task(SystemTask::Maintain(task), None);
+    let done = done.await.unwrap();
+    (done.affected, done.leaves_jobs)
+}
+
+/// Publishes a job in each of so many queues.
+async fn fill(engine: &Engine, queues: usize) {
+    let job = Publish {
+        body: String::new(),
+        delay_s: 0,
+        ttl_s: 0,
+        tries: 2,
+        versioned: false,
+        attributes: None,
+    };
+    let published = engine.write(Needs::default(), None, 1, move |work| {
+        for n in 0..queues {
+            publish::publish(work, &QueueKey::lmstfy("ns", format!("q{n}")), &job);
+        }
+        Ok(())
+    });
+    published.await.unwrap();
+}
+
+/// Lets all jobs run; the lease of the job in the last queue has expired.
+const RUN: &str = "
+UPDATE jobs SET state = {running}, lease_id = 'lease', worker = '',
+    lease_until = CASE WHEN queue = (SELECT max(id) FROM queues) THEN 1 ELSE 9000000000000000 END
+WHERE (seq, version) IN (SELECT seq, version FROM jobs)";
+
+#[tokio::test]
+async fn a_transaction_ends_expired_leases_of_1000_queues_with_running_jobs() {
+    let engine = engine_without_tasks().await;
+    fill(&engine, QUEUES_MAX + 1).await;
+    run_sql(&engine, RUN).await;
+    let task = MaintenanceTask::ExpireLeases;
+    assert_eq!(run(&engine, task).await, (0, true));
+    assert_eq!(run(&engine, task).await, (1, false));
+    assert_eq!(run(&engine, task).await, (0, true), "begins again");
+    engine.close().await;
+}
+
+/// Schedules all jobs; the job in the last queue is due.
+const SCHEDULE: &str = "
+UPDATE jobs SET state = {scheduled},
+    ready_at = CASE WHEN queue = (SELECT max(id) FROM queues) THEN 1 ELSE 9000000000000000 END
+WHERE (seq, version) IN (SELECT seq, version FROM jobs)";
+
+#[tokio::test]
+async fn with_the_clock_of_clients_a_transaction_promotes_due_jobs_of_1000_queues() {
+    let options = Options {
+        database: "sqlite::memory:".to_owned(),
+        trust_client_clock: true,
+        without_tasks: true,
+        ..Options::default()
+    };
+    let engine = Engine::open(&options).await.unwrap();
+    fill(&engine, QUEUES_MAX + 1).await;
+    run_sql(&engine, SCHEDULE).await;
+    let task = MaintenanceTask::PromoteDue;
+    assert_eq!(run(&engine, task).await, (0, true));
+    assert_eq!(run(&engine, task).await, (1, false));
+    engine.close().await;
+}
+
+/// 2,001 workers, the last of which was seen long ago.
+const ADD_WORKERS: &str = "
+INSERT INTO workers (protocol, name, last_seen)
+WITH RECURSIVE numbers (n) AS (SELECT 10000 UNION ALL SELECT n + 1 FROM numbers WHERE n < 12000)
+SELECT 'qless', 'w' || n, CASE n WHEN 12000 THEN 1 ELSE 9000000000000000 END FROM numbers";
+
+#[tokio::test]
+async fn a_transaction_looks_at_2000_workers() {
+    let engine = engine_without_tasks().await;
+    run_sql(&engine, ADD_WORKERS).await;
+    let task = MaintenanceTask::ForgetWorkers;
+    assert_eq!(run(&engine, task).await, (0, true));
+    assert_eq!(run(&engine, task).await, (1, false));
+    assert_eq!(run(&engine, task).await, (0, true), "begins again");
+    assert_eq!(run(&engine, task).await, (0, false));
+    engine.close().await;
+}
