@@ -29,13 +29,13 @@ function commandsIn(text) {
   );
 }
 
-/** Runs a command. Resolves to what it writes to both outputs. */
+/** Runs a command. Resolves to what it writes to both outputs, which are one pipe, as in a terminal, to keep the order. */
 function run(command, folder, url) {
   const env = { ...process.env, PATH: `${folder}/bin:${process.env.PATH}`, SWITCHYARD_SERVER: url, NO_COLOR: "1" };
-  const child = spawn("bash", ["-c", command.replaceAll(SHOWN, url).replace("curl ", "curl -s ")], { cwd: folder, env });
+  const shown = command.replaceAll(SHOWN, url).replace("curl ", "curl -s ");
+  const child = spawn("bash", ["-c", `exec 2>&1\n${shown}`], { cwd: folder, env });
   let output = "";
   child.stdout.on("data", (data) => (output += data));
-  child.stderr.on("data", (data) => (output += data));
   return new Promise((done) => child.on("close", () => done(output.trimEnd())));
 }
 

@@ -459,6 +459,11 @@ impl Engine {
         Engine(Arc::clone(&self.0), self.1.clone(), ReadsFor::Guests)
     }
 
+    /// Whether this is the engine of [`Engine::for_guests`].
+    fn is_for_guests(&self) -> bool {
+        matches!(self.2, ReadsFor::Guests)
+    }
+
     fn readers(&self) -> &Readers {
         match self.2 {
             ReadsFor::All => &self.0.readers,

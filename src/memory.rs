@@ -7,16 +7,18 @@
 //! A read of the database continues to its end if the client disconnects meanwhile. What its request has reserved and
 //! [holds](holding) is released only then.
 
+mod in_place;
+
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::task::block_in_place;
 use tokio::task_local;
 use tokio::time::{Instant, timeout};
+
+pub use in_place::{MANY_ENTRIES, in_place, in_place_if_many, in_place_polls};
 
 /// Bytes of all requests together.
 pub const MEMORY_MAX: usize = 256 << 20;
@@ -287,16 +289,6 @@ pub async fn parse<T>(bytes: usize, work: impl FnOnce() -> T) -> Result<T, Busy>
         keep(acquire_occupied(counted, place).await?)?;
     }
     Ok(parsed)
-}
-
-/// Runs work that takes milliseconds because a request or a response is large. The runtime moves the other tasks of this
-/// thread to another thread.
-pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
-    // `block_in_place` panics on a runtime with a single thread.
-    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
-        _ => work(),
-    }
 }
 
 /// Whether [`fit_response`] has nothing to do for a response of this size: it is small, and nothing is reserved.

@@ -20,6 +20,7 @@ mod inspect;
 mod migrations;
 mod pooled;
 mod postgres;
+mod readers;
 mod relay_table;
 mod reserve;
 mod row_serializer;
@@ -27,7 +28,6 @@ mod rows;
 mod sqlite;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub use address::without_password;
@@ -41,13 +41,10 @@ pub use group_commit::{GroupRunner, Sharing, WEIGHT_MAX, Writer};
 pub use info::{DatabaseInfo, ReaderUse};
 pub use inspect::{Inspection, database_file, inspect};
 pub use postgres::Listener;
+pub use readers::{LimitedReaders, Readers};
 pub use relay_table::{RelayRow, RelayTable};
 use reserve::Reserve;
 pub use rows::{Arg, Row, Statement, StatementResult};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
-
-use crate::traces::{POSTGRES, SQLITE, StatementSpan};
 
 /// A statement that never ends, until it is interrupted.
 #[cfg(test)]
@@ -100,15 +97,6 @@ pub const FIRST_TOKEN: &str = "made at the first start";
 
 /// How long to wait for a database file that another process has locked.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Maximum number of long reads at once, so that these never occupy the connections of the others.
-const LONG_READS_MAX: u32 = 2;
-
-/// How long a long read waits until it may begin.
-const LONG_WAIT_MAX: Duration = Duration::from_secs(5);
-
-/// The permits for long reads on Postgres. On SQLite, long reads have connections of their own.
-static LONG_READS: Semaphore = Semaphore::const_new(LONG_READS_MAX as usize);
 
 /// The version of the last successful migration.
 const VERSION: &str = "SELECT max(version) FROM _sqlx_migrations WHERE success";
@@ -278,186 +266,4 @@ impl Connection {
             Connection::Postgres(connection) => connection.close().await,
         }
     }
-}
-
-/// Reads for dashboard guests that run at the same time. There are more connections, so that users and APIs find one.
-const GUEST_READS_MAX: usize = 2;
-
-/// Lookups of sessions that run at a time. Each takes a fraction of a millisecond, on Postgres a round trip.
-const SQLITE_SESSION_READS_MAX: usize = 1;
-const POSTGRES_SESSION_READS_MAX: usize = 2;
-
-/// Limits how many reads of a handle and its clones run at the same time.
-#[derive(Clone, Debug, Default)]
-struct ReadPermits(Option<Arc<Semaphore>>);
-
-impl ReadPermits {
-    fn limited(reads: usize) -> ReadPermits {
-        ReadPermits(Some(Arc::new(Semaphore::new(reads))))
-    }
-
-    /// Waits for a permit, which the read holds to its end; `None` without a limit.
-    async fn take(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(self.0.as_ref()?).acquire_owned().await.ok()
-    }
-}
-
-/// The read-only connections. They see committed data and never wait for the writer.
-#[derive(Clone)]
-pub enum Readers {
-    Sqlite(sqlite::Readers),
-    Postgres(postgres::Readers),
-}
-
-/// Handles of which only a few reads run at a time.
-pub struct LimitedReaders {
-    pub guests: Readers,
-    pub sessions: Readers,
-}
-
-impl LimitedReaders {
-    pub fn of(readers: &Readers) -> LimitedReaders {
-        LimitedReaders {
-            guests: readers.for_guests(),
-            sessions: readers.for_sessions(),
-        }
-    }
-}
-
-impl Readers {
-    /// Runs the statements on one snapshot of the database. Returns one result per statement.
-    pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
-        let span = StatementSpan::begin(self.database(), || batch.iter().map(|it| it.sql));
-        let outcome = match self {
-            Readers::Sqlite(readers) => readers.read(batch).await,
-            Readers::Postgres(readers) => readers.read(batch).await,
-        };
-        span.end(outcome.is_ok());
-        outcome
-    }
-
-    /// A handle for the reads of dashboard guests, of which only a few run at a time.
-    #[must_use]
-    pub fn for_guests(&self) -> Readers {
-        self.limited(GUEST_READS_MAX)
-    }
-
-    /// A handle for the lookups of sessions. Strangers can cause them with invented cookies.
-    #[must_use]
-    pub fn for_sessions(&self) -> Readers {
-        self.limited(match self {
-            Readers::Sqlite(_) => SQLITE_SESSION_READS_MAX,
-            Readers::Postgres(_) => POSTGRES_SESSION_READS_MAX,
-        })
-    }
-
-    /// A handle of which only so many reads run at a time.
-    fn limited(&self, reads: usize) -> Readers {
-        let mut readers = self.clone();
-        let permits = match &mut readers {
-            Readers::Sqlite(readers) => &mut readers.permits,
-            Readers::Postgres(readers) => &mut readers.permits,
-        };
-        *permits = ReadPermits::limited(reads);
-        readers
-    }
-
-    /// The database in traces.
-    fn database(&self) -> &'static str {
-        match self {
-            Readers::Sqlite(_) => SQLITE,
-            Readers::Postgres(_) => POSTGRES,
-        }
-    }
-
-    /// Runs statements that can take long, on one snapshot of the database, for at most `time` (on Postgres, at most as
-    /// long as any read). There are at most two such reads at once, so that others need not wait for them. Dropping the
-    /// future ends them on SQLite.
-    ///
-    /// # Errors
-    /// [`StoreError::Slow`] after `time` on SQLite. An outage ([`StoreError::is_outage`]) if the read cannot begin
-    /// within 5 s.
-    pub async fn read_within(
-        &self,
-        time: Duration,
-        batch: Vec<Statement>,
-    ) -> Result<Vec<StatementResult>, StoreError> {
-        let span = StatementSpan::begin(self.database(), || batch.iter().map(|it| it.sql));
-        let outcome = match self {
-            Readers::Sqlite(readers) => readers.read_within(time, batch).await,
-            Readers::Postgres(readers) => read_long(readers.clone(), batch).await,
-        };
-        span.end(outcome.is_ok());
-        outcome
-    }
-
-    /// Checks that the database responds, on a connection of its own.
-    pub async fn ping(&self, statement: Statement) -> Result<(), StoreError> {
-        match self {
-            Readers::Sqlite(readers) => readers.ping(statement).await,
-            Readers::Postgres(readers) => readers.ping(statement).await,
-        }
-    }
-
-    /// Runs one statement and returns its rows.
-    pub async fn rows(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
-        let results = self.read(vec![statement]).await?;
-        let first = results.into_iter().next();
-        Ok(first.map(|result| result.rows).unwrap_or_default())
-    }
-
-    /// The shared state, if other servers can have changed it.
-    pub async fn status(&self) -> Result<Option<SharedState>, StoreError> {
-        match self {
-            Readers::Sqlite(_) => Ok(None),
-            Readers::Postgres(readers) => readers.status().await.map(Some),
-        }
-    }
-
-    /// Sends a notification to all listening servers.
-    pub async fn notify(&self, message: &str) -> Result<(), StoreError> {
-        match self {
-            Readers::Sqlite(_) => Ok(()),
-            Readers::Postgres(readers) => readers.notify(message).await,
-        }
-    }
-
-    /// Subscribes to the notifications of all servers.
-    ///
-    /// # Errors
-    /// SQLite has no notifications.
-    pub async fn listen(&self) -> Result<Listener, StoreError> {
-        match self {
-            Readers::Sqlite(_) => Err(StoreError::Stopped),
-            Readers::Postgres(readers) => readers.listen().await,
-        }
-    }
-
-    /// Whether other servers can use the same database.
-    pub fn is_shared(&self) -> bool {
-        matches!(self, Readers::Postgres(_))
-    }
-
-    pub async fn close(&self) {
-        match self {
-            Readers::Sqlite(readers) => readers.close().await,
-            Readers::Postgres(readers) => readers.close().await,
-        }
-    }
-}
-
-/// Runs a long read on Postgres, as soon as fewer than [`LONG_READS_MAX`] run. Fails with [`StoreError::Timeout`] after
-/// [`LONG_WAIT_MAX`]. Dropping the future does not end the read, which counts until it ends.
-async fn read_long(
-    readers: postgres::Readers,
-    batch: Vec<Statement>,
-) -> Result<Vec<StatementResult>, StoreError> {
-    let place = timeout(LONG_WAIT_MAX, LONG_READS.acquire()).await;
-    let place = place.map_err(|_| StoreError::Timeout)?;
-    let reading = tokio::spawn(async move {
-        let outcome = readers.read(batch).await;
-        drop(place);
-        outcome
-    });
-    reading.await.map_err(|_| StoreError::Stopped)?
 }

@@ -198,7 +198,7 @@ impl Engine {
         let mut refresh = Refresh::since(now_known);
         while let Some(statements) = refresh.next_statements() {
             // Not as a guest, who would wait for the reads of others: every request waits for this one.
-            refresh.take(self.0.readers.read(statements).await?)?;
+            refresh.take(self.0.readers.read_keyed(statements).await?)?;
         }
         Ok(refresh.apply(shared, self.subscriptions())?)
     }
@@ -217,7 +217,7 @@ impl Engine {
             return Ok(true);
         };
         let read_state = async || {
-            let rows = self.readers().rows(Statement::new(STATE, [])).await?;
+            let rows = self.readers().keyed_rows(Statement::new(STATE, [])).await?;
             let row = rows.first().ok_or(StoreError::Corrupt("no state"))?;
             Ok::<_, StoreError>((row.int(0)?, row.int(1)?))
         };

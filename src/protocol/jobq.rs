@@ -18,10 +18,11 @@ use serde_json::json;
 
 use call::Call;
 pub use error::ApiError;
-use response::{QueueView, job, jobs};
+use response::{QueueView, QueuesView, job, jobs};
 
 use crate::engine::{CompareAndSet, Engine, Queue};
 use crate::protocol::common_error::CommonError;
+use crate::protocol::long_list;
 use crate::protocol::request::{self, json, on, reject};
 
 const GET: MethodFilter = MethodFilter::GET;
@@ -83,9 +84,13 @@ impl request::Api for Api {
 
 /// `GET /api/v0/queue`
 async fn queues(api: Api, _: Call) -> Outcome {
-    let queues = api.engine.record_queues().await?;
-    let queues: Vec<_> = queues.iter().map(|queue| QueueView::of(queue)).collect();
-    Ok(json(&json!({ "queues": queues })))
+    let _permit = long_list::of_queues(&api.engine).await?;
+    long_list::in_place(&api.engine, async {
+        let queues = api.engine.record_queues().await?;
+        let queues = queues.iter().map(|queue| QueueView::of(queue)).collect();
+        Ok(json(&QueuesView { queues }))
+    })
+    .await
 }
 
 /// `POST /api/v0/queue`

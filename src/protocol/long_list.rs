@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::engine::{Config, Engine, Error};
-use crate::memory::{SMALL_MAX, reserve};
+use crate::memory::{MANY_ENTRIES, SMALL_MAX, in_place_polls, reserve};
 
 /// Maximum number of lists that are built at once.
 const AT_ONCE: usize = 2;
@@ -36,6 +36,14 @@ pub type ListPermit = Option<Arc<SemaphorePermit<'static>>>;
 /// [`Error::Busy`].
 pub async fn of_queues(engine: &Engine) -> Result<ListPermit, Error> {
     permit(engine.known_queues().count() * QUEUE_BYTES).await
+}
+
+/// Builds such a list. If there are many queues, each step of it takes milliseconds, so it runs [in place](in_place_polls).
+pub async fn in_place<F: Future>(engine: &Engine, list: F) -> F::Output {
+    match engine.known_queues().count() > MANY_ENTRIES {
+        true => in_place_polls(list).await,
+        false => list.await,
+    }
 }
 
 /// Like [`of_queues`], for all options.
@@ -78,6 +86,7 @@ pub mod tests {
     use crate::engine::{QueueKey, engine_without_tasks};
     use crate::memory::{MEMORY_MAX, of_request, reserve_until_dropped, reserved};
     use crate::metrics::Gauge;
+    use crate::protocol::jobq;
     use crate::protocol::qless::{Api, router};
 
     /// An engine whose lists of queues and options need a permit.
@@ -113,22 +122,30 @@ pub mod tests {
     async fn long_lists_over_http_reserve_their_memory_before_they_are_built() {
         let engine = engine_with_long_lists().await;
         let routes = router(Api {
-            engine,
+            engine: engine.clone(),
             allow_flush: false,
             stop: CancellationToken::new(),
             streams: Gauge::default(),
         });
+        let body_max = 1 << 20;
+        let routes = routes.merge(jobq::router(jobq::Api { engine, body_max }));
         let status = async |path: &str| {
             let request = Request::get(format!("{path}?host=w"));
             let request = request.body(Body::empty()).unwrap();
             let answered = of_request(routes.clone().oneshot(request)).await;
             answered.0.unwrap().status().as_u16()
         };
-        let lists = async || tokio::join!(status("/queues"), status("/config"));
+        let lists = async || {
+            tokio::join!(
+                status("/queues"),
+                status("/config"),
+                status("/api/v0/queue")
+            )
+        };
         let all = reserve_until_dropped(MEMORY_MAX).await.unwrap();
-        assert_eq!(lists().await, (503, 503));
+        assert_eq!(lists().await, (503, 503, 503));
         assert_eq!(status("/config/option-1").await, 200);
         drop(all);
-        assert_eq!(lists().await, (200, 200));
+        assert_eq!(lists().await, (200, 200, 200));
     }
 }

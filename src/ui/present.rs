@@ -30,7 +30,7 @@ pub async fn listed_queues(engine: &Engine) -> Result<Vec<QueueCounts>> {
 }
 
 fn is_expunged(queue: &Queue) -> bool {
-    queue.forgotten && queue_ref(&queue.key).protocol == Protocol::Jobq
+    queue.forgotten && queue.key.protocol == Protocol::Jobq
 }
 
 /// Leaves out idle queues that have been removed from the lists.

@@ -286,8 +286,11 @@ const FIND_READY: &str = found!(
         ORDER BY ready_at, seq LIMIT $3 + 0 {skip_locked}) AS due
     UNION ALL
     SELECT seq, version FROM (
-        SELECT seq, version FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2 AND remaining > 0
-        ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS expired
+        SELECT x.seq, x.version FROM (
+            SELECT seq FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2
+            ORDER BY lease_until, seq LIMIT $3 + 8000) AS first_expired CROSS JOIN jobs AS x
+        WHERE x.seq = first_expired.seq AND x.queue = $1 AND x.state = {running} AND x.lease_until <= $2 AND x.remaining > 0
+        ORDER BY x.lease_until, x.seq LIMIT $3 + 0 {skip_locked:x}) AS expired
 ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq AND j.version = c.version LIMIT $3 + 0"
 );
 

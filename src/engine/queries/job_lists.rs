@@ -12,7 +12,7 @@ use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::{EffectiveState, Job, JobKey, QueueKey, can_look_up};
 use crate::engine::model::job_rows::{self};
 use crate::engine::model::page::Page;
-use crate::memory::{SMALL_MAX, holding, reserve};
+use crate::memory::{SMALL_MAX, holding, in_place_if_many, reserve};
 use crate::store::{Arg, Row, Statement, StoreError};
 
 /// Pages beyond this offset are read one at a time: the database reads and sorts all rows before them.
@@ -192,7 +192,9 @@ impl Engine {
         let statement = |sql| Statement::new(sql, args.iter().cloned());
         let found = self.readers().rows(statement(list.bytes)).await?;
         make_room(size(found.first())?).await?;
-        jobs(&self.readers().rows(statement(list.whole)).await?)
+        let rows = self.readers().rows(statement(list.whole)).await?;
+        // A whole job has up to a hundred times as many bytes as the other entries.
+        in_place_if_many(rows.len() * 10, move || jobs(&rows))
     }
 }
 

@@ -22,7 +22,7 @@ impl Engine {
         }
         let statement = Statement::new(JOB, [key.scope.into(), key.id.as_str().into()]);
         let job = {
-            let rows = self.readers().rows(statement).await?;
+            let rows = self.readers().keyed_rows(statement).await?;
             let job = rows.first().map(job_rows::job).transpose()?;
             job.map(|(job, _)| job)
         };

@@ -49,15 +49,18 @@ impl Engine {
     }
 }
 
-/// Uses the counter of waiting jobs and looks up the few others. The unary plus makes SQLite use the index by expiry
-/// instead of scanning all waiting jobs.
+/// Uses the counter of waiting jobs and looks up the few others, up to 20,000 of each kind: maintenance promotes due jobs
+/// ends expired leases and deletes jobs twice a second.
 const READY: &str = "
 SELECT (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tallies WHERE kind = {kind_state} AND queue = $1 AND slot = {waiting})
-    + (SELECT count(*) FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2
-           AND (expires_at IS NULL OR expires_at > $2))
-    + (SELECT count(*) FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2 AND remaining > 0
-           AND (expires_at IS NULL OR expires_at > $2))
-    - (SELECT count(*) FROM jobs WHERE expires_at <= $2 AND +queue = $1 AND +state = {waiting})";
+    + (SELECT count(*) FROM (SELECT expires_at FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2
+                             LIMIT 20000) AS due
+       WHERE expires_at IS NULL OR expires_at > $2)
+    + (SELECT count(*) FROM (SELECT expires_at, remaining FROM jobs
+                             WHERE queue = $1 AND state = {running} AND lease_until <= $2 LIMIT 20000) AS expired
+       WHERE remaining > 0 AND (expires_at IS NULL OR expires_at > $2))
+    - (SELECT count(*) FROM (SELECT queue, state FROM jobs WHERE expires_at <= $2 ORDER BY expires_at LIMIT 20000) AS ended
+       WHERE queue = $1 AND state = {waiting})";
 
 const HEAD: &str = concat!(
     "SELECT ",
@@ -69,13 +72,19 @@ const HEAD: &str = concat!(
             ORDER BY priority, ready_at, seq LIMIT 1) AS waiting
         UNION ALL
         SELECT seq, at FROM (
-            SELECT seq, ready_at AS at FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2
-                AND (expires_at IS NULL OR expires_at > $2)
+            SELECT seq, ready_at AS at FROM (
+                SELECT seq, ready_at, expires_at FROM jobs
+                WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2
+                ORDER BY ready_at, seq LIMIT 20000) AS first_due
+            WHERE expires_at IS NULL OR expires_at > $2
             ORDER BY ready_at, seq LIMIT 1) AS due
         UNION ALL
         SELECT seq, at FROM (
-            SELECT seq, lease_until AS at FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2
-                AND remaining > 0 AND (expires_at IS NULL OR expires_at > $2)
+            SELECT seq, lease_until AS at FROM (
+                SELECT seq, lease_until, remaining, expires_at FROM jobs
+                WHERE queue = $1 AND state = {running} AND lease_until <= $2
+                ORDER BY lease_until, seq LIMIT 20000) AS first_expired
+            WHERE remaining > 0 AND (expires_at IS NULL OR expires_at > $2)
             ORDER BY lease_until, seq LIMIT 1) AS expired
     ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq ORDER BY c.at, j.seq LIMIT 1"
 );

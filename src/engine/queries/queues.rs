@@ -11,6 +11,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{EffectiveState, QueueId, QueueKey, State};
 use crate::engine::model::queue::{Pause, Queue};
+use crate::memory::in_place_if_many;
 use crate::store::{Statement, StatementResult};
 
 /// The number of jobs of a queue in each effective state.
@@ -71,9 +72,6 @@ impl Counts {
     }
 }
 
-/// After this many queues, the task yields, so that other tasks can run.
-const QUEUES_AT_ONCE: usize = 2_000;
-
 /// The priorities of a queue in which its oldest waiting job is looked for.
 const PRIORITIES_MAX: i64 = 100;
 
@@ -104,24 +102,20 @@ impl Engine {
             Statement::new(OLDEST_WAITING, [PRIORITIES_MAX.into()]),
             Statement::new(RECURRING, []),
         ];
-        let (mut counts, oldest, recurring) = counts(self.readers().read(batch).await?)?;
-        let mut with_counts = |queue: Arc<Queue>| QueueCounts {
-            counts: counts.remove(&queue.id).unwrap_or_default(),
-            pause: queue.pause_at(now).cloned(),
-            oldest_waiting: oldest.get(&queue.id).copied(),
-            recurring: recurring.get(&queue.id).copied().unwrap_or_default(),
-            claims: self.last_claims(queue.id),
-            queue,
-        };
-        let known = self.known_queues().all();
-        let mut queues = Vec::with_capacity(known.len());
-        for queue in known {
-            if queues.len() % QUEUES_AT_ONCE == QUEUES_AT_ONCE - 1 {
-                tokio::task::yield_now().await;
-            }
-            queues.push(with_counts(queue));
-        }
-        Ok(queues)
+        let answers = self.readers().read(batch).await?;
+        in_place_if_many(self.known_queues().count(), || {
+            let (mut counts, oldest, recurring) = counts(answers)?;
+            let with_counts = |queue: Arc<Queue>| QueueCounts {
+                counts: counts.remove(&queue.id).unwrap_or_default(),
+                pause: queue.pause_at(now).cloned(),
+                oldest_waiting: oldest.get(&queue.id).copied(),
+                recurring: recurring.get(&queue.id).copied().unwrap_or_default(),
+                claims: self.last_claims(queue.id),
+                queue,
+            };
+            let known = self.known_queues().all().into_iter();
+            Ok(known.map(with_counts).collect())
+        })
     }
 
     /// One queue; `None` if it does not exist.

@@ -17,6 +17,9 @@ use crate::store::{Row, Statement, StoreError};
 /// Most scans end with such a batch, and to read the sizes costs as much as to read the records.
 const SMALL_BATCH: usize = 64;
 
+/// Records that the database looks through for a batch, if the query limits their IDs: about 30 ms.
+pub const LOOKED_THROUGH: i64 = 20_000;
+
 /// A batch of records.
 pub struct Batch {
     pub records: Vec<Record>,
@@ -108,26 +111,49 @@ fn size(record: &Record) -> i64 {
     i64::try_from(bytes.iter().sum::<usize>()).unwrap_or(i64::MAX)
 }
 
-/// The statement that reads the next records that may match a query, by the time of their last change and `seq`.
-pub fn next(queue: QueueId, hint: &Hint, after: (i64, i64), count: usize, part: Part) -> Statement {
+/// The time of the last change of a record, and its `seq`.
+pub type Position = (i64, i64);
+
+/// The statement that reads the next records that may match a query and are not behind `end`.
+pub fn next(
+    queue: QueueId,
+    hint: &Hint,
+    after: Position,
+    end: Position,
+    count: usize,
+    part: Part,
+) -> Statement {
     let (first, last) = (*hint.ids.start(), *hint.ids.end());
     if is_one(hint) {
         return by_id(queue, first, part);
     }
-    let until = micros(hint.modified.end().saturating_add(1)).saturating_sub(1);
     let args = [
         queue.into(),
         after.0.into(),
         after.1.into(),
-        until.into(),
+        end.0.into(),
         first.into(),
         last.into(),
         (count as i64).into(),
+        end.1.into(),
     ];
     match crate::query::label_of(hint) {
         Some(label) => Statement::new(NEXT_LABELED.of(part), args).with(label),
         None => Statement::new(NEXT.of(part), args),
     }
+}
+
+/// The position of the last record that may match the query.
+pub fn end(hint: &Hint) -> Position {
+    let until = micros(hint.modified.end().saturating_add(1)).saturating_sub(1);
+    (until, i64::MAX)
+}
+
+/// The statement that finds the position of the record [`LOOKED_THROUGH`] records behind `after`, if that is not behind
+/// `end`.
+pub fn window_end(queue: QueueId, after: Position, end: Position) -> Statement {
+    let args = [queue, after.0, after.1, end.0, LOOKED_THROUGH - 1];
+    Statement::new(WINDOW_END, args.map(Into::into))
 }
 
 /// The statement that reads the record with this ID.
@@ -139,6 +165,11 @@ pub fn by_id(queue: QueueId, id: i64, part: Part) -> Statement {
 pub fn list(queue: QueueId, after: i64, count: usize, part: Part) -> Statement {
     let args = [queue.into(), after.into(), (count as i64).into()];
     Statement::new(LIST.of(part), args)
+}
+
+/// Whether the query limits the IDs, so that the database looks through records that it does not return.
+pub fn limits_ids(hint: &Hint) -> bool {
+    !is_one(hint) && (*hint.ids.start() > 1 || *hint.ids.end() < i64::MAX)
 }
 
 /// Whether the query can match only one ID.
@@ -237,15 +268,19 @@ const LIST: BatchStatements = batch_statements!(
     "queue = $1 AND CAST(id AS BIGINT) > $2 ORDER BY CAST(id AS BIGINT) LIMIT $3 + 0"
 );
 
+const WINDOW_END: &str = "
+SELECT updated_at, seq FROM jobs WHERE queue = $1 AND state = {record} AND (updated_at, seq) > ($2, $3) AND updated_at <= $4
+ORDER BY updated_at, seq LIMIT 1 OFFSET $5 + 0";
+
 // The unary plus keeps SQLite from using the index by ID and then sorting.
 const NEXT: BatchStatements = batch_statements!(
-    "queue = $1 AND (updated_at, seq) > ($2, $3) AND updated_at <= $4
+    "queue = $1 AND (updated_at, seq) > ($2, $3) AND updated_at <= $4 AND (+updated_at, seq) <= ($4, $8)
      AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
 );
 
 // The plus before `updated_at` keeps SQLite on the index by label: with a range on both sides it would choose the index
 // without label.
 const NEXT_LABELED: BatchStatements = batch_statements!(
-    "queue = $1 AND label = $8 AND (updated_at, seq) > ($2, $3) AND +updated_at <= $4
+    "queue = $1 AND label = $9 AND (updated_at, seq) > ($2, $3) AND (+updated_at, seq) <= ($4, $8)
      AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
 );

@@ -11,9 +11,9 @@ impl Engine {
     /// The queues, by ID.
     pub async fn record_queues(&self) -> Result<Vec<Arc<Queue>>> {
         self.refresh_cache().await?;
-        let mut queues = self.known_queues().all();
+        let mut queues = self.known_queues().unordered();
         queues.retain(|queue| queue.key.protocol == Protocol::Jobq && !queue.forgotten);
-        queues.sort_by_key(|queue| queue.id);
+        queues.sort_unstable_by_key(|queue| queue.id);
         Ok(queues)
     }
 

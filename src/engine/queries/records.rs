@@ -12,13 +12,19 @@ use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
 use crate::engine::queries::batch_size::BatchSizer;
 use crate::engine::queries::evaluate::{Allowance, Evaluated};
-use crate::engine::queries::record_batches::{Memory, Part, by_id, is_one, list, micros, next};
+use crate::engine::queries::record_batches::{
+    Memory, Part, Position, by_id, end, is_one, limits_ids, list, micros, next, window_end,
+};
 use crate::engine::verbs::jobq::changes::no_such_queue;
 use crate::memory::{SMALL_MAX, reserve};
-use crate::query::Query;
+use crate::query::{Hint, Query};
+use crate::store::{Row, StoreError};
 
 /// Records that one query may read.
 const SCANNED_MAX: usize = 200_000;
+
+/// Parts of [`LOOKED_THROUGH`] records in which one query may look for IDs.
+const WINDOWS_MAX: usize = 50;
 
 /// The work, in steps and bytes, that one query may spend in total, and on one record.
 const WORK_MAX: u64 = 200_000_000;
@@ -191,12 +197,18 @@ impl Engine {
         let (now, hint) = (self.now(None), query.hint());
         let (mut all, mut bytes) = (Vec::new(), 0);
         let (mut sizer, mut allowance) = (BatchSizer::default(), Allowance::new(WORK_MAX));
+        if hint.ids.is_empty() || hint.modified.is_empty() {
+            return Ok(all);
+        }
         let mut after = (micros(*hint.modified.start()), -1);
+        let (mut window, mut windows) = (self.window(id, hint, after).await?, 1);
         loop {
-            let next = |part, count| next(id, hint, after, count, part);
+            let until = window.unwrap_or(end(hint));
+            let next = |part, count| next(id, hint, after, until, count, part);
             // Its memory stays reserved until the records that do not match have been dropped.
             let batch = self.read_batch(sizer.next(), Memory::Needed, next).await?;
-            let is_all = batch.is_last || is_one(hint);
+            let is_all = batch.is_last && window.is_none() || is_one(hint);
+            let ends_window = batch.is_last;
             let records = batch.records;
             for record in &records {
                 after = (record.modified.0, record.seq);
@@ -228,11 +240,33 @@ impl Engine {
             if all.len() == limit || bytes >= bytes_max || is_all {
                 return Ok(all);
             }
-            if sizer.rows >= SCANNED_MAX {
+            if sizer.rows >= SCANNED_MAX || windows >= WINDOWS_MAX {
                 return Err(too_much(sizer));
+            }
+            if ends_window {
+                after = until;
+                (window, windows) = (self.window(id, hint, after).await?, windows + 1);
             }
             tokio::task::yield_now().await;
         }
+    }
+}
+
+impl Engine {
+    /// Where the part of the queue ends in which the database looks for the next batch. `None`: where the queue ends.
+    async fn window(
+        &self,
+        queue: QueueId,
+        hint: &Hint,
+        after: Position,
+    ) -> Result<Option<Position>> {
+        if !limits_ids(hint) {
+            return Ok(None);
+        }
+        let rows = self.readers().rows(window_end(queue, after, end(hint)));
+        let rows = rows.await?;
+        let position = |row: &Row| Ok::<_, StoreError>((row.int(0)?, row.int(1)?));
+        Ok(rows.first().map(position).transpose()?)
     }
 }
 
@@ -261,8 +295,12 @@ fn too_much(sizer: BatchSizer) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use futures::future::join_all;
+
     use super::*;
+    use crate::engine::engine_without_tasks;
     use crate::engine::model::history::History;
+    use crate::engine::queries::record_batches::LOOKED_THROUGH;
 
     fn record(payload: usize) -> Record {
         Record {
@@ -274,6 +312,41 @@ mod tests {
             modified: Time(0),
             created_at: Time(0),
         }
+    }
+
+    #[tokio::test]
+    async fn the_database_looks_through_20_000_records_at_once_for_ids() {
+        let engine = engine_without_tasks().await;
+        let id = engine.create_queue("q").await.unwrap();
+        let queue = engine.known_queues().by_id(id).unwrap();
+        let create = async |count: usize| {
+            let more = (0..count).map(|_| {
+                let (payload, state) = ("1".to_owned(), "null".to_owned());
+                engine.create_record(&queue, payload, state)
+            });
+            for created in join_all(more).await {
+                created.unwrap();
+            }
+        };
+        let find = async |query: &str| {
+            let query = Query::parse(query).unwrap();
+            let window = engine.window(id, query.hint(), (0, -1)).await.unwrap();
+            let found = engine.query_records(&queue, &query, 10).await.unwrap();
+            let ids: Vec<i64> = found.iter().map(|record| record.id).collect();
+            (window.is_some(), ids)
+        };
+        let most = usize::try_from(LOOKED_THROUGH).unwrap();
+        create(most - 1).await;
+        let last = format!(r#"[[">", "id", {}]]"#, most - 2);
+        assert_eq!(find(&last).await, (false, vec![19_999]));
+        create(2).await;
+        assert_eq!(find(&last).await, (true, vec![19_999, 20_000, 20_001]));
+        let most = format!(r#"[[">", "id", {most}]]"#);
+        assert_eq!(find(&most).await, (true, vec![20_001]));
+        let nowhere = r#"[["<", "id", 2], [">", "id", 2]]"#;
+        assert!(find(nowhere).await.1.is_empty());
+        assert_eq!(find("[]").await.1.len(), 10);
+        engine.close().await;
     }
 
     #[test]

@@ -4,14 +4,17 @@
 //! be leased. A row without its long parts can still have 100 KiB or more, so if the claims want many jobs, the database
 //! adds up the sizes and returns only the first rows.
 
+mod statements;
+
 use std::collections::{HashSet, VecDeque};
 
 use crate::engine::model::job::{JobKey, Protocol, QueueId, QueueKey, State};
-use crate::engine::model::job_rows::{job_bytes, job_columns};
 use crate::engine::model::recurring::{self, Due};
 use crate::engine::unit_of_work::spawn::Spawned;
 use crate::engine::unit_of_work::{UnitOfWork, WantedJobs};
 use crate::store::{Statement, StatementResult, StoreError};
+
+use statements::{OF_OTHERS, OF_QLESS};
 
 /// Jobs that the claims of a transaction want, up to which the sizes of the candidates are not added up.
 const FEW_WANTED: usize = 64;
@@ -58,9 +61,13 @@ impl UnitOfWork {
                 (*count as i64).into(),
                 due_max(wanted.len(), *count).into(),
             ];
+            let is_qless = self
+                .queue_by_id(*queue)
+                .is_some_and(|queue| queue.key.protocol == Protocol::Qless);
+            let statements = if is_qless { OF_QLESS } else { OF_OTHERS };
             batch.push(match bytes_max {
-                None => Statement::new(LOAD_NEXT_JOBS, arguments),
-                Some(max) => Statement::new(LOAD_FIRST_OF_NEXT_JOBS, arguments).with(max),
+                None => Statement::new(statements.all, arguments),
+                Some(max) => Statement::new(statements.first, arguments).with(max),
             });
             if let Some(max) = limit {
                 let max = i64::try_from(*max).unwrap_or(i64::MAX);
@@ -295,67 +302,6 @@ SELECT count(*) FROM (
 const LOCK_QUEUES: &str = "
 UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)";
 
-/// The first few each of: jobs with expired leases, jobs taken from their workers, waiting jobs, and due jobs that
-/// maintenance has not promoted yet. Excludes jobs whose time to live has ended. Of more than `$4` due jobs, considers
-/// those due first. The two outer limits change nothing: with them, SQLite prepares to sort due jobs only if
-/// there are any, and opens the table of jobs once instead of once for each part.
-macro_rules! next_jobs {
-    ($columns:literal, expired: $expired:literal, timed_out: $timed_out:literal, available: $available:literal) => {
-        concat!(
-            "SELECT ", $columns, " FROM (SELECT ", $expired, " FROM jobs WHERE queue = $1 AND state = {running}
-                        AND lease_until <= $2 AND (expires_at IS NULL OR expires_at > $2)
-                    ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked}) AS expired
-            UNION ALL
-            SELECT ", $columns, " FROM (SELECT ", $timed_out, " FROM jobs WHERE queue = $1 AND state = {timed_out}
-                    ORDER BY since, seq LIMIT $3 + 0 {skip_locked}) AS timed_out
-            UNION ALL
-            SELECT ", $columns, " FROM (SELECT ", $available, " FROM jobs WHERE queue = $1 AND state = {waiting}
-                        AND (expires_at IS NULL OR expires_at > $2)
-                    ORDER BY priority, ready_at, seq LIMIT $3 + 0 {skip_locked}) AS waiting
-            UNION ALL
-            SELECT ", $columns, " FROM (
-                SELECT ", $columns, " FROM (SELECT ", $available, " FROM (
-                                     SELECT seq, priority, ready_at FROM jobs
-                                     WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2
-                                         AND (expires_at IS NULL OR expires_at > $2)
-                                     ORDER BY ready_at, seq LIMIT $4 + 0) AS soonest
-                                 ORDER BY priority, ready_at, seq LIMIT $3 + 0) AS due
-                LIMIT CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2)
-                           THEN $3 ELSE 0 END) AS due_if_any
-            LIMIT $3 * 4"
-        )
-    };
-}
-
-const LOAD_NEXT_JOBS: &str = concat!(
-    "SELECT ",
-    job_columns!(short),
-    " FROM (",
-    next_jobs!("seq", expired: "seq", timed_out: "seq", available: "seq"),
-    ") AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq"
-);
-
-/// Of the same jobs, those before which fewer than `$5` bytes are claimed. The last column is the number of bytes up to
-/// the end of the job: if it is `$5` or more for any of them, there may be others.
-const LOAD_FIRST_OF_NEXT_JOBS: &str = concat!(
-    "SELECT ",
-    job_columns!(short),
-    ", CAST(c.total AS BIGINT)
-    FROM (SELECT n.seq, n.bytes,
-                sum(n.bytes) OVER (ORDER BY n.kind, n.priority, n.due_at, n.seq ROWS UNBOUNDED PRECEDING) AS total
-            FROM (SELECT c.seq, c.kind, c.priority, c.due_at, ",
-    job_bytes!(row),
-    " AS bytes FROM (",
-    next_jobs!(
-        "seq, kind, priority, due_at",
-        expired: "seq, 0 AS kind, 0.0 AS priority, lease_until AS due_at",
-        timed_out: "seq, 1 AS kind, 0.0 AS priority, since AS due_at",
-        available: "seq, 2 AS kind, priority, ready_at AS due_at"
-    ),
-    ") AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq) AS n) AS c
-    CROSS JOIN jobs AS j WHERE c.total - c.bytes < $5 AND j.seq = c.seq"
-);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -385,7 +331,7 @@ mod tests {
             10.into(),
             bytes.into(),
         ];
-        let load = Statement::new(LOAD_FIRST_OF_NEXT_JOBS, arguments);
+        let load = Statement::new(OF_QLESS.first, arguments);
         let answers = engine.readers().read(vec![load]).await.unwrap();
         let rows = answers.iter().flat_map(|answer| &answer.rows);
         let mut ids: Vec<_> = rows.map(|row| row.text(2).unwrap().clone()).collect();

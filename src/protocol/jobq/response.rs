@@ -16,6 +16,12 @@ pub struct QueueView<'a> {
     pub name: &'a str,
 }
 
+/// All queues.
+#[derive(Serialize)]
+pub struct QueuesView<'a> {
+    pub queues: Vec<QueueView<'a>>,
+}
+
 impl QueueView<'_> {
     pub fn of(queue: &Queue) -> QueueView<'_> {
         QueueView {

@@ -156,10 +156,13 @@ pub async fn unfail(api: Api, call: Call) -> Outcome {
 pub async fn queues(api: Api, call: Call) -> Outcome {
     let now = api.now(&call.envelope()?)?;
     let permit = long_list::of_queues(&api.engine).await?;
-    let queues = holding(permit.clone(), api.engine.queues(now)).await?;
-    let listed = queues.iter().filter(|queue| is_listed(&queue.queue));
-    let views = listed.map(|queue| view(&queue.queue.key.name, Some(queue)));
-    Ok(Results::new(&views.collect::<Vec<_>>()))
+    let list = async {
+        let queues = api.engine.queues(now).await?;
+        let listed = queues.iter().filter(|queue| is_listed(&queue.queue));
+        let views = listed.map(|queue| view(&queue.queue.key.name, Some(queue)));
+        Ok(Results::new(&views.collect::<Vec<_>>()))
+    };
+    holding(permit, long_list::in_place(&api.engine, list)).await
 }
 
 pub async fn queue(api: Api, call: Call) -> Outcome {

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::listener::{Listener, NOTIFY};
 use super::{READ_STATE, STATEMENT_TIMEOUT, fetch, options};
 use crate::memory::hold_for_read;
-use crate::store::ReadPermits;
 use crate::store::pooled::SendMode;
+use crate::store::readers::{ReadKind, ReadPermits};
 use crate::store::rows::{Statement, StatementResult};
 use crate::store::{Settings, SharedState, StoreError};
 
@@ -58,7 +58,7 @@ impl Readers {
             begin_one: send_mode.is_pooled().then(|| send_mode.begin("BEGIN", "")),
             begin_several: send_mode.begin(SNAPSHOT, ""),
             send_mode,
-            permits: ReadPermits::default(),
+            permits: ReadPermits::new(READERS),
         })
     }
 
@@ -68,13 +68,17 @@ impl Readers {
     }
 
     /// Runs the statements on one snapshot. Returns one result per statement. Dropping the future does not cancel a read
-    /// that has begun; the permit, and what the request holds, are held until it has ended.
-    pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
-        let (readers, permit) = (self.clone(), self.permits.take().await);
+    /// that has begun; the permits, and what the request holds, are held until it has ended.
+    pub async fn read(
+        &self,
+        kind: ReadKind,
+        batch: Vec<Statement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
+        let (readers, permits) = (self.clone(), self.permits.take(kind).await?);
         let (abandoned, held) = (CancellationToken::new(), hold_for_read());
         let _caller = abandoned.clone().drop_guard();
         let reading = tokio::spawn(async move {
-            let (_held, mut lost) = ((permit, held), 0);
+            let (_held, mut lost) = ((permits, held), 0);
             loop {
                 let reading = readers.try_read(batch.clone(), &abandoned);
                 let reading = timeout(READ_TIMEOUT, reading).await;
@@ -124,12 +128,14 @@ impl Readers {
             pool: self.ping.clone(),
             ..self.clone()
         };
-        ping.read(vec![statement]).await.map(drop)
+        ping.read(ReadKind::Keyed, vec![statement]).await.map(drop)
     }
 
     /// Reads the shared state.
     pub async fn status(&self) -> Result<SharedState, StoreError> {
-        let results = self.read(vec![Statement::new(READ_STATE, [])]).await?;
+        let results = self
+            .read(ReadKind::Keyed, vec![Statement::new(READ_STATE, [])])
+            .await?;
         let row = results.first().and_then(|result| result.rows.first());
         let row = row.ok_or(StoreError::Corrupt("no state"))?;
         Ok(SharedState {
@@ -141,9 +147,8 @@ impl Readers {
 
     /// Sends a notification to all listening servers.
     pub async fn notify(&self, message: &str) -> Result<(), StoreError> {
-        self.read(vec![Statement::new(NOTIFY, [message.into()])])
-            .await
-            .map(drop)
+        let notify = Statement::new(NOTIFY, [message.into()]);
+        self.read(ReadKind::Keyed, vec![notify]).await.map(drop)
     }
 
     /// Subscribes to the notifications of all servers.

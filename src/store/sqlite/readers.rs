@@ -17,12 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{PREPARED_BYTES_MAX, options};
 use crate::memory::hold_for_read;
-use crate::store::ReadPermits;
 use crate::store::StoreError;
 use crate::store::binding;
 use crate::store::file::with_suffix;
+use crate::store::readers::{LONG_READS_MAX, LONG_WAIT_MAX, ReadKind, ReadPermits};
 use crate::store::rows::{Arg, Row, Statement, StatementResult};
-use crate::store::{LONG_READS_MAX, LONG_WAIT_MAX};
 
 /// Maximum number of read-only connections.
 const READERS: u32 = 4;
@@ -70,7 +69,7 @@ impl Readers {
             pool,
             ping,
             long,
-            permits: ReadPermits::default(),
+            permits: ReadPermits::new(READERS),
             log,
             closing,
         })
@@ -79,9 +78,13 @@ impl Readers {
     /// Runs the statements on one snapshot of the database. Returns one result per statement. Dropping the future does
     /// not cancel a read that has begun, because an unfinished read would leave its snapshot open on the pooled
     /// connection.
-    pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
-        let permit = self.permits.take().await;
-        read_to_end(self.pool.clone(), batch, permit).await
+    pub async fn read(
+        &self,
+        kind: ReadKind,
+        batch: Vec<Statement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
+        let permits = self.permits.take(kind).await?;
+        read_to_end(self.pool.clone(), batch, permits).await
     }
 
     /// Runs the statements like [`Readers::read`], on connections of their own and for at most `time`. Dropping the
@@ -96,11 +99,12 @@ impl Readers {
     ) -> Result<Vec<StatementResult>, StoreError> {
         let (long, closing) = (self.long.clone(), Arc::clone(&self.closing));
         let (abandoned, held) = (CancellationToken::new(), hold_for_read());
-        let _caller = abandoned.clone().drop_guard();
+        let (_caller, waiting) = (abandoned.clone().drop_guard(), abandoned.clone());
         let end = Instant::now() + time;
         let reading = tokio::spawn(async move {
             let _held = held;
-            let mut connection = long.acquire().await?;
+            let connection = waiting.run_until_cancelled(long.acquire()).await;
+            let mut connection = connection.ok_or(StoreError::Stopped)??;
             let is_over = move || {
                 let must_end = abandoned.is_cancelled() || closing.load(Ordering::Relaxed);
                 must_end || Instant::now() >= end
@@ -124,7 +128,7 @@ impl Readers {
 
     /// Runs a statement on the connection for pings.
     pub async fn ping(&self, statement: Statement) -> Result<(), StoreError> {
-        read_to_end(self.ping.clone(), vec![statement], None)
+        read_to_end(self.ping.clone(), vec![statement], [None, None])
             .await
             .map(drop)
     }
@@ -149,17 +153,17 @@ impl Readers {
     }
 }
 
-/// Holds the permit, and what the request holds, until the read has ended, even if the future is dropped. A read that has
+/// Holds the permits, and what the request holds, until the read has ended, even if the future is dropped. A read that has
 /// not begun by then is left out.
 async fn read_to_end(
     pool: SqlitePool,
     batch: Vec<Statement>,
-    permit: Option<OwnedSemaphorePermit>,
+    permits: [Option<OwnedSemaphorePermit>; 2],
 ) -> Result<Vec<StatementResult>, StoreError> {
     let (abandoned, held) = (CancellationToken::new(), hold_for_read());
     let _caller = abandoned.clone().drop_guard();
     let reading = tokio::spawn(async move {
-        let _held = (permit, held);
+        let _held = (permits, held);
         let connection = abandoned.run_until_cancelled(pool.acquire()).await;
         let mut connection = connection.ok_or(StoreError::Stopped)??;
         read_on(&mut connection, batch).await

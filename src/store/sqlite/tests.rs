@@ -7,6 +7,7 @@ use super::checkpoints::log_pages;
 use super::readers::Readers;
 use super::*;
 use crate::memory::holding;
+use crate::store::readers::ReadKind;
 use crate::store::rows::{Arg, Statement};
 use crate::store::{Durability, ENDLESS};
 
@@ -39,7 +40,9 @@ async fn an_abandoned_read_keeps_its_permit_until_it_ends_unless_it_waits_for_a_
         let permit = Arc::clone(permits).try_acquire_owned().unwrap();
         let readers = readers.clone();
         let endless = vec![Statement::new(ENDLESS, [])];
-        tokio::spawn(holding(permit, async move { readers.read(endless).await }))
+        tokio::spawn(holding(permit, async move {
+            readers.read(ReadKind::Keyed, endless).await
+        }))
     };
     let one = Arc::new(Semaphore::new(1));
     let mut patience = 0;
@@ -84,6 +87,29 @@ async fn reads_for_guests_leave_connections_for_others() {
 #[tokio::test]
 async fn lookups_of_sessions_leave_connections_for_others() {
     leave_connections(crate::store::Readers::for_sessions).await;
+}
+
+#[tokio::test]
+async fn lists_leave_a_connection_for_reads_by_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
+    let readers = crate::store::Readers::Sqlite(readers);
+    let endless = || vec![Statement::new(ENDLESS, [])];
+    let reading: Vec<_> = [readers.clone(), readers.for_guests()]
+        .into_iter()
+        .cycle()
+        .take(8)
+        .map(|readers| tokio::spawn(async move { readers.read(endless()).await }))
+        .collect();
+    tokio::task::yield_now().await;
+    let one = Statement::new("SELECT 1", []);
+    let rows = tokio::time::timeout(Duration::from_secs(10), readers.keyed_rows(one)).await;
+    let rows = rows.expect("a connection is left").unwrap();
+    assert_eq!(rows[0].int(0).unwrap(), 1);
+    for read in &reading {
+        read.abort();
+    }
+    readers.close().await;
 }
 
 async fn leave_connections(limited: fn(&crate::store::Readers) -> crate::store::Readers) {
@@ -138,7 +164,11 @@ async fn closing_the_readers_ends_a_statement_that_runs() {
     let readers = Readers::open(&path).await.unwrap();
     let reading = tokio::spawn({
         let readers = readers.clone();
-        async move { readers.read(vec![Statement::new(ENDLESS, [])]).await }
+        async move {
+            readers
+                .read(ReadKind::Any, vec![Statement::new(ENDLESS, [])])
+                .await
+        }
     });
     while readers.usage().1 > 0 {
         tokio::task::yield_now().await;

@@ -307,7 +307,8 @@ impl JobExport {
     async fn part(&mut self) -> Result<String> {
         let mut attempts = 0;
         let mut part = loop {
-            match load_part(&self.engine, &self.search, self.after).await {
+            // Each part counts the jobs of all queues.
+            match memory::in_place_polls(load_part(&self.engine, &self.search, self.after)).await {
                 Err(Error::Busy) if attempts < BUSY_MAX => attempts += 1,
                 part => break part?,
             }

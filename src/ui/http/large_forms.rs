@@ -1,12 +1,10 @@
 //! Forms with long texts: they are parsed and rendered without delaying other requests, and a page that shows a rejected
 //! form again contains only so much of it.
 
-use std::pin::pin;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use axum::response::Response;
-use futures::future::poll_fn;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -61,8 +59,7 @@ pub async fn process(
     let Ok(_permits) = waiting.await else {
         return busy();
     };
-    let mut response = pin!(response);
-    poll_fn(|context| memory::in_place(|| response.as_mut().poll(context))).await
+    memory::in_place_polls(response).await
 }
 
 /// A rejected form that its page shows again.

@@ -23,7 +23,7 @@ use super::authentication::Principal;
 use super::client_slots::{ClientSlots, CountedRequest};
 use super::compression::{Slot, with_slot};
 use super::guard::is_safe;
-use crate::memory::holding;
+use crate::memory::{MANY_ENTRIES, holding, in_place_polls};
 use crate::request::{ClientAddress, network_of};
 use crate::ui::access::is_read_function;
 use crate::ui::urls::LOGIN;
@@ -159,7 +159,12 @@ pub async fn take_slots(
         .await
     {
         Ok(slot) => {
-            let response = holding(Arc::clone(&slot.permits), next.run(request)).await;
+            let page = holding(Arc::clone(&slot.permits), next.run(request));
+            // Many pages list or count all queues, and each step of them then takes milliseconds.
+            let response = match dashboard.engine.known_queues().count() > MANY_ENTRIES {
+                true => in_place_polls(page).await,
+                false => page.await,
+            };
             with_slot(response, slot)
         }
         Err(busy) => busy,

@@ -1,4 +1,4 @@
-//! How much of a table one transaction looks at.
+//! How much of a table one transaction looks at, and how many jobs that have ended.
 
 use super::*;
 use crate::engine::maintenance::SystemTask;
@@ -6,7 +6,7 @@ use crate::engine::model::job::QueueKey;
 use crate::engine::test_support::run_sql;
 use crate::engine::unit_of_work::Needs;
 use crate::engine::verbs::lmstfy::publish;
-use crate::engine::{Engine, Options, Publish, engine_without_tasks};
+use crate::engine::{Claim, Engine, Options, Publish, engine_without_tasks};
 
 /// What one transaction of the task processes, and whether the task continues.
 async fn run(engine: &Engine, task: MaintenanceTask) -> (usize, bool) {
@@ -15,8 +15,17 @@ async fn run(engine: &Engine, task: MaintenanceTask) -> (usize, bool) {
     (done.affected, done.leaves_jobs)
 }
 
+fn queue(n: usize) -> QueueKey {
+    QueueKey::lmstfy("ns", format!("q{n}"))
+}
+
 /// Publishes a job in each of so many queues.
 async fn fill(engine: &Engine, queues: usize) {
+    publish(engine, (0..queues).map(queue).collect()).await;
+}
+
+/// Publishes a job in each of these queues.
+async fn publish(engine: &Engine, queues: Vec<QueueKey>) {
     let job = Publish {
         body: String::new(),
         delay_s: 0,
@@ -26,8 +35,8 @@ async fn fill(engine: &Engine, queues: usize) {
         attributes: None,
     };
     let published = engine.write(Needs::default(), None, 1, move |work| {
-        for n in 0..queues {
-            publish::publish(work, &QueueKey::lmstfy("ns", format!("q{n}")), &job);
+        for queue in &queues {
+            publish::publish(work, queue, &job);
         }
         Ok(())
     });
@@ -90,5 +99,34 @@ async fn a_transaction_looks_at_2000_workers() {
     assert_eq!(run(&engine, task).await, (1, false));
     assert_eq!(run(&engine, task).await, (0, true), "begins again");
     assert_eq!(run(&engine, task).await, (0, false));
+    engine.close().await;
+}
+
+/// The jobs run, and their leases and times to live have ended; not the time of the last job.
+const END: &str = "
+UPDATE jobs SET state = {running}, lease_id = 'lease', worker = '', lease_until = seq,
+    expires_at = CASE WHEN seq = (SELECT max(seq) FROM jobs) THEN NULL ELSE 1 END
+WHERE (seq, version) IN (SELECT seq, version FROM jobs)";
+
+/// No index shows which of the jobs with expired leases have ended.
+#[tokio::test]
+async fn a_claim_looks_at_100_more_expired_leases_than_it_wants_and_maintenance_deletes_what_has_ended()
+ {
+    let engine = engine_without_tasks().await;
+    let claim = async || {
+        let claim = Claim {
+            lease_s: Some(1_000.0),
+            ..Claim::of(queue(0), "", 1)
+        };
+        engine.claim(claim, None).await.unwrap().len()
+    };
+    for (ended, claimed) in [(100, 1), (101, 0)] {
+        publish(&engine, vec![queue(0); ended + 1]).await;
+        run_sql(&engine, END).await;
+        assert_eq!(claim().await, claimed, "{ended}");
+        engine.maintain().await.unwrap();
+        assert_eq!(claim().await, 1 - claimed, "{ended}");
+        engine.flush().await.unwrap();
+    }
     engine.close().await;
 }

@@ -19,7 +19,7 @@ use crate::engine::queries::search::rows::{
     FAILED_WITH, GROUP_COUNT, OF_CLASS, TAG_COUNT, TAGGED, TRACKED, When, in_state,
 };
 use crate::engine::queries::search::{QueuesById, SearchLimits};
-use crate::memory::holding;
+use crate::memory::{holding, in_place_if_many};
 use crate::search::Search;
 use crate::store::{Arg, Row, Statement, StoreError};
 
@@ -31,8 +31,9 @@ const ENTRIES_MAX: i64 = 200_000;
 /// Index entries up to which several searches sort at the same time, which takes them some tens of milliseconds.
 const SORTED_AT_ONCE: i64 = 50_000;
 
-/// For searches that sort more.
+/// For searches that sort more. Guests, of whom only a few reads run, must not keep users waiting.
 static SORTS: Semaphore = Semaphore::const_new(1);
+static SORTS_OF_GUESTS: Semaphore = Semaphore::const_new(1);
 
 /// How long such a search waits for others.
 const SORT_WAIT_MAX: Duration = Duration::from_secs(4);
@@ -100,11 +101,14 @@ impl Plan {
     }
 
     /// Waits until no other search sorts many index entries, so that such searches occupy only one of the readers.
-    async fn sort_permit(&self) -> Result<Option<SemaphorePermit<'static>>> {
+    async fn sort_permit(
+        &self,
+        sorts: &'static Semaphore,
+    ) -> Result<Option<SemaphorePermit<'static>>> {
         if self.entries <= SORTED_AT_ONCE {
             return Ok(None);
         }
-        let permit = timeout(SORT_WAIT_MAX, SORTS.acquire()).await;
+        let permit = timeout(SORT_WAIT_MAX, sorts.acquire()).await;
         Ok(permit.map_err(|_| Error::Busy)?.ok())
     }
 
@@ -164,13 +168,17 @@ impl Engine {
         batch.extend((named.iter()).map(|(_, sql, name)| Statement::new(sql, [(*name).into()])));
         let mut answers = self.readers().read(batch).await?.into_iter();
         let counts = answers.next().unwrap_or_default().rows;
-        let counts = counts.iter().map(counted_jobs);
-        let counts = counts.collect::<Result<Vec<_>, _>>()?;
+        let counts = in_place_if_many(counts.len(), move || {
+            let counts = counts.iter().map(counted_jobs);
+            counts.collect::<Result<Vec<_>, _>>()
+        })?;
         let searched = counts
             .iter()
             .filter(|row| searched_state(row, &states).is_some());
         let matching = matching_queues(search, queues, searched.map(|(queue, ..)| *queue)).await?;
-        let counts = StateCounts::count(&counts, &matching, &states);
+        let counts = in_place_if_many(counts.len(), || {
+            StateCounts::count(&counts, &matching, &states)
+        });
         // The cost of each index, in entries, and how many jobs it leads to.
         let mut indexes = vec![(counts.entries, counts.matching, Index::States)];
         if search.requires_tracked() {
@@ -193,7 +201,11 @@ impl Engine {
         let statements = plan.statements(search, after);
         let mut numbers: Vec<i64> = Vec::new();
         if !statements.is_empty() {
-            let permit = plan.sort_permit().await?;
+            let sorts = match self.is_for_guests() {
+                true => &SORTS_OF_GUESTS,
+                false => &SORTS,
+            };
+            let permit = plan.sort_permit(sorts).await?;
             for answer in holding(permit, self.readers().read(statements)).await? {
                 for row in &answer.rows {
                     numbers.push(row.int(0)?);
@@ -444,8 +456,8 @@ mod tests {
         assert!(matches!(found, Source::Numbers(numbers, false) if numbers.len() == 1));
         tokio::time::pause();
         let _permit = SORTS.acquire().await.unwrap();
-        assert!(small.sort_permit().await.unwrap().is_none());
-        assert_eq!(large.sort_permit().await.err(), Some(Error::Busy));
+        assert!(small.sort_permit(&SORTS).await.unwrap().is_none());
+        assert_eq!(large.sort_permit(&SORTS).await.err(), Some(Error::Busy));
         tokio::time::resume();
         engine.close().await;
     }

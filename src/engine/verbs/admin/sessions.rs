@@ -87,7 +87,7 @@ impl Engine {
         let statement = Statement::new(READ, [hash.hex().into()]);
         // Leaves connections for all other reads.
         let readers = &self.0.limited_readers.sessions;
-        let reading = timeout(LOOKUP_MAX, readers.rows(statement));
+        let reading = timeout(LOOKUP_MAX, readers.keyed_rows(statement));
         let rows = reading.await.map_err(|_| StoreError::Timeout)??;
         drop(turn);
         let Some(row) = rows.first() else {

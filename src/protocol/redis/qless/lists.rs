@@ -98,10 +98,13 @@ pub async fn queues(mut call: Call<'_>) -> Outcome {
         return json(&counts(&name, queue.as_ref()));
     }
     let permit = long_list::of_queues(call.engine).await?;
-    let queues = holding(permit.clone(), call.engine.queues(call.now)).await?;
-    let queues = queues.iter().filter(|queue| is_listed(&queue.queue));
-    let queues = queues.map(|queue| counts(&queue.queue.key.name, Some(queue)));
-    json(&Table(&queues.collect::<Vec<_>>()))
+    let list = async {
+        let queues = call.engine.queues(call.now).await?;
+        let queues = queues.iter().filter(|queue| is_listed(&queue.queue));
+        let queues = queues.map(|queue| counts(&queue.queue.key.name, Some(queue)));
+        json(&Table(&queues.collect::<Vec<_>>()))
+    };
+    holding(permit, long_list::in_place(call.engine, list)).await
 }
 
 pub async fn length(mut call: Call<'_>) -> Outcome {

@@ -1,0 +1,79 @@
+//! Work that takes milliseconds, because a request or a response is large, without delaying other requests.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, LazyLock};
+use std::task::ready;
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::Semaphore;
+use tokio::task::block_in_place;
+use tokio::task_local;
+use tokio_util::sync::PollSemaphore;
+
+/// Entries from which on work with each of them takes a millisecond or more.
+pub const MANY_ENTRIES: usize = 2_000;
+
+/// Steps of [`in_place_polls`] that run at the same time.
+const STEPS_AT_ONCE: usize = 2;
+static STEPS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(STEPS_AT_ONCE)));
+
+task_local! {
+    /// Set within [`in_place_polls`].
+    static IN_PLACE: ();
+}
+
+/// Runs work that takes milliseconds because a request or a response is large. The runtime moves the other tasks of this
+/// thread to another thread.
+pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
+    // `block_in_place` panics on a runtime with a single thread.
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
+        _ => work(),
+    }
+}
+
+/// Runs work on so many entries, such as rows or queues: [in place](in_place) if they are thousands.
+pub fn in_place_if_many<T>(entries: usize, work: impl FnOnce() -> T) -> T {
+    match entries > MANY_ENTRIES {
+        true => in_place(work),
+        false => work(),
+    }
+}
+
+/// Polls a future [in place](in_place), because each of its steps can take milliseconds. Few such steps run at the same
+/// time, so that they leave the processors to the writer and to other requests.
+pub async fn in_place_polls<F: Future>(work: F) -> F::Output {
+    // A step within another one must not wait for its permit.
+    if IN_PLACE.try_with(|()| ()).is_ok() {
+        return work.await;
+    }
+    let mut work = pin!(IN_PLACE.scope((), work));
+    let mut steps = PollSemaphore::new(Arc::clone(&STEPS));
+    poll_fn(|context| {
+        let _permit = ready!(steps.poll_acquire(context));
+        in_place(|| work.as_mut().poll(context))
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each waits for the other between its steps, and contains another one.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn many_futures_are_polled_in_place() {
+        let all = Arc::new(tokio::sync::Barrier::new(9));
+        let polled = (0..9).map(|_| {
+            let all = Arc::clone(&all);
+            tokio::spawn(in_place_polls(in_place_polls(async move {
+                all.wait().await;
+            })))
+        });
+        for done in polled.collect::<Vec<_>>() {
+            done.await.unwrap();
+        }
+        assert_eq!(STEPS.available_permits(), STEPS_AT_ONCE);
+    }
+}
