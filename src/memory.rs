@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task_local;
 use tokio::time::{Instant, timeout};
 
-pub use in_place::{MANY_ENTRIES, in_place, in_place_if_many, in_place_polls};
+pub use in_place::{in_place, in_place_if_many, in_place_polls, in_place_polls_if_many};
 
 /// Bytes of all requests together.
 pub const MEMORY_MAX: usize = 256 << 20;

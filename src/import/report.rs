@@ -85,8 +85,8 @@ impl Report {
         self.notes.push(text.to_owned());
     }
 
-    /// The lines of the report. After a dry run the numbers are those that would be imported. The lines contain names of
-    /// the source, which could control a terminal.
+    /// The report as lines. After a dry run, the counts are those of an import. The caller must escape the lines for a
+    /// terminal, because names from the source can contain control characters.
     pub fn lines(&self, is_dry_run: bool) -> Vec<String> {
         let imported = if is_dry_run {
             "would import"

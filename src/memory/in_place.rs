@@ -12,7 +12,7 @@ use tokio::task_local;
 use tokio_util::sync::PollSemaphore;
 
 /// Entries from which on work with each of them takes a millisecond or more.
-pub const MANY_ENTRIES: usize = 2_000;
+const MANY_ENTRIES: usize = 2_000;
 
 /// Steps of [`in_place_polls`] that run at the same time.
 const STEPS_AT_ONCE: usize = 2;
@@ -55,6 +55,14 @@ pub async fn in_place_polls<F: Future>(work: F) -> F::Output {
         in_place(|| work.as_mut().poll(context))
     })
     .await
+}
+
+/// Like [`in_place_polls`], if there are thousands of entries; otherwise the steps are short.
+pub async fn in_place_polls_if_many<F: Future>(entries: usize, work: F) -> F::Output {
+    match entries > MANY_ENTRIES {
+        true => in_place_polls(work).await,
+        false => work.await,
+    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! Lists of all queues, or of all options. They have no pages, so one can have 100,000 entries: its memory is reserved
 //! before it is built, and few are built at once.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::engine::{Config, Engine, Error};
-use crate::memory::{MANY_ENTRIES, SMALL_MAX, in_place_polls, reserve};
+use crate::memory::{SMALL_MAX, reserve};
 
 /// Maximum number of lists that are built at once.
 const AT_ONCE: usize = 2;
@@ -28,7 +27,7 @@ const OPTION_BYTES: usize = 128;
 const OPTION_COPIES: usize = 3;
 
 /// The permit to build a list, kept until its text exists and its reads have ended. Short lists need none.
-pub type ListPermit = Option<Arc<SemaphorePermit<'static>>>;
+pub type ListPermit = Option<SemaphorePermit<'static>>;
 
 /// Waits for the permit to build a list of all queues, and reserves its memory until the response has been sent.
 ///
@@ -36,14 +35,6 @@ pub type ListPermit = Option<Arc<SemaphorePermit<'static>>>;
 /// [`Error::Busy`].
 pub async fn of_queues(engine: &Engine) -> Result<ListPermit, Error> {
     permit(engine.known_queues().count() * QUEUE_BYTES).await
-}
-
-/// Builds such a list. If there are many queues, each step of it takes milliseconds, so it runs [in place](in_place_polls).
-pub async fn in_place<F: Future>(engine: &Engine, list: F) -> F::Output {
-    match engine.known_queues().count() > MANY_ENTRIES {
-        true => in_place_polls(list).await,
-        false => list.await,
-    }
 }
 
 /// Like [`of_queues`], for all options.
@@ -69,10 +60,9 @@ async fn permit(bytes: usize) -> Result<ListPermit, Error> {
 ///
 /// # Errors
 /// [`Error::Busy`].
-pub async fn wait_for(permits: &'static Semaphore) -> Result<Arc<SemaphorePermit<'static>>, Error> {
+pub async fn wait_for(permits: &'static Semaphore) -> Result<SemaphorePermit<'static>, Error> {
     let permit = timeout(WAIT_MAX, permits.acquire()).await;
-    let permit = permit.ok().and_then(Result::ok);
-    permit.map(Arc::new).ok_or(Error::Busy)
+    permit.ok().and_then(Result::ok).ok_or(Error::Busy)
 }
 
 #[cfg(test)]

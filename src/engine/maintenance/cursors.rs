@@ -5,10 +5,11 @@
 use std::collections::HashMap;
 
 use crate::engine::clock::Time;
+use crate::engine::maintenance::prune;
 use crate::engine::maintenance::tasks::{BATCH, MaintenanceTask};
 use crate::engine::model::job::QueueId;
 use crate::engine::unit_of_work::UnitOfWork;
-use crate::store::{Connection, Statement, StoreError};
+use crate::store::{Connection, Row, Statement, StoreError};
 
 /// Queues of a part.
 pub const QUEUES_MAX: usize = 1_000;
@@ -64,12 +65,10 @@ impl Cursors {
         let (protocol, name) = std::mem::take(&mut self.worker);
         let from = || [protocol.as_str().into(), name.as_str().into()];
         let part = Statement::new(WORKERS, from()).with(BATCH);
-        let answers = connection.run(vec![part]).await?;
-        let Some(row) = answers.first().and_then(|answer| answer.rows.first()) else {
+        let key = |row: &Row| Ok((row.text(0)?, row.text(2)?));
+        let Some((last, is_full)) = prune::last_of(connection, part, key).await? else {
             return Ok(());
         };
-        let last = (row.text(0)?, row.text(1)?);
-        let is_full = row.int(2)? >= BATCH;
         let forget = Statement::new(FORGET_WORKERS, from())
             .with(last.0.as_str())
             .with(last.1.as_str())
@@ -109,12 +108,12 @@ pub const QUEUES_WITH_RUNNING: &str = queues_with!("{running}");
 pub const QUEUES_WITH_DEAD: &str = queues_with!("{dead}");
 pub const QUEUES_WITH_RECORDS: &str = queues_with!("{record}");
 
-/// The last of the first `$3` workers after `$1` and `$2`, and their number.
+/// The key of the last of the first `$3` workers after `$1` and `$2`, and their number.
 const WORKERS: &str = "
 WITH slice AS (
     SELECT protocol, name FROM workers WHERE (protocol, name) > ($1, $2) ORDER BY protocol, name LIMIT $3 + 0
 )
-SELECT protocol, name, (SELECT count(*) FROM slice) FROM slice ORDER BY protocol DESC, name DESC LIMIT 1";
+SELECT protocol, (SELECT count(*) FROM slice), name FROM slice ORDER BY protocol DESC, name DESC LIMIT 1";
 
 const FORGET_WORKERS: &str = "
 DELETE FROM workers WHERE (protocol, name) > ($1, $2) AND (protocol, name) <= ($3, $4) AND last_seen <= $5";

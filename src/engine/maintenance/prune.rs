@@ -166,7 +166,7 @@ pub async fn last_queue(
 }
 
 /// The last key of a part of a table, and whether the part is full, so that there may be more; `None` if it is empty.
-async fn last_of<T>(
+pub async fn last_of<T>(
     connection: &mut Connection,
     slice: Statement,
     key: impl FnOnce(&Row) -> Result<T, StoreError>,

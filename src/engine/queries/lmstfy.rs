@@ -49,8 +49,8 @@ impl Engine {
     }
 }
 
-/// Uses the counter of waiting jobs and looks up the few others, up to 20,000 of each kind: maintenance promotes due jobs
-/// ends expired leases and deletes jobs twice a second.
+/// Uses the counter of waiting jobs and looks up the few others, up to 20,000 of each kind: maintenance promotes due jobs,
+/// ends expired leases, and deletes ended jobs twice a second.
 const READY: &str = "
 SELECT (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tallies WHERE kind = {kind_state} AND queue = $1 AND slot = {waiting})
     + (SELECT count(*) FROM (SELECT expires_at FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2

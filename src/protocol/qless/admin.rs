@@ -13,7 +13,7 @@ use crate::engine::{
     Durations, EffectiveState, Error, JobKey, NAME_BYTES_MAX, Protocol, Queue, QueueCounts,
     QueueKey, WorkerCounts,
 };
-use crate::memory::holding;
+use crate::memory::{holding, in_place_polls_if_many};
 use crate::protocol::long_list;
 
 /// Default number of failures that `/unfail` moves (qless-core, Unfail).
@@ -162,7 +162,8 @@ pub async fn queues(api: Api, call: Call) -> Outcome {
         let views = listed.map(|queue| view(&queue.queue.key.name, Some(queue)));
         Ok(Results::new(&views.collect::<Vec<_>>()))
     };
-    holding(permit, long_list::in_place(&api.engine, list)).await
+    let queues = api.engine.known_queues().count();
+    holding(permit, in_place_polls_if_many(queues, list)).await
 }
 
 pub async fn queue(api: Api, call: Call) -> Outcome {

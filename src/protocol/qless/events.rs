@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::State;
@@ -92,15 +91,18 @@ async fn list(api: Api, call: Call) -> Outcome {
     let (after, limit) = (call.number("after")?, call.limit(LIMIT)?);
     api.now(&call.envelope()?)?;
     let place = long_list::wait_for(&LISTS).await?;
-    let events = api
-        .engine
-        .events(after.unwrap_or_default(), limit, call.parameter("channel"));
-    let (events, last) = holding(Arc::clone(&place), events).await?;
-    let events: Vec<_> = events.iter().map(EventView).collect();
-    Ok(Results::new(&Events {
-        events: &events,
-        last,
-    }))
+    let list = async {
+        let events = api
+            .engine
+            .events(after.unwrap_or_default(), limit, call.parameter("channel"));
+        let (events, last) = events.await?;
+        let events: Vec<_> = events.iter().map(EventView).collect();
+        Ok(Results::new(&Events {
+            events: &events,
+            last,
+        }))
+    };
+    holding(place, list).await
 }
 
 #[derive(serde::Serialize)]

@@ -81,53 +81,41 @@ async fn an_abandoned_read_keeps_its_permit_until_it_ends_unless_it_waits_for_a_
 
 #[tokio::test]
 async fn reads_for_guests_leave_connections_for_others() {
-    leave_connections(crate::store::Readers::for_guests).await;
+    leave_connections(|all| vec![all.for_guests()], ReadKind::Any).await;
 }
 
 #[tokio::test]
 async fn lookups_of_sessions_leave_connections_for_others() {
-    leave_connections(crate::store::Readers::for_sessions).await;
+    leave_connections(|all| vec![all.for_sessions()], ReadKind::Any).await;
 }
 
 #[tokio::test]
 async fn lists_leave_a_connection_for_reads_by_key() {
-    let folder = tempfile::tempdir().unwrap();
-    let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
-    let readers = crate::store::Readers::Sqlite(readers);
-    let endless = || vec![Statement::new(ENDLESS, [])];
-    let reading: Vec<_> = [readers.clone(), readers.for_guests()]
-        .into_iter()
-        .cycle()
-        .take(8)
-        .map(|readers| tokio::spawn(async move { readers.read(endless()).await }))
-        .collect();
-    tokio::task::yield_now().await;
-    let one = Statement::new("SELECT 1", []);
-    let rows = tokio::time::timeout(Duration::from_secs(10), readers.keyed_rows(one)).await;
-    let rows = rows.expect("a connection is left").unwrap();
-    assert_eq!(rows[0].int(0).unwrap(), 1);
-    for read in &reading {
-        read.abort();
-    }
-    readers.close().await;
+    leave_connections(|all| vec![all.clone(), all.for_guests()], ReadKind::Keyed).await;
 }
 
-async fn leave_connections(limited: fn(&crate::store::Readers) -> crate::store::Readers) {
+/// Reads through these handles leave connections for a read of this kind.
+async fn leave_connections(
+    handles: fn(&crate::store::Readers) -> Vec<crate::store::Readers>,
+    kind: ReadKind,
+) {
     let folder = tempfile::tempdir().unwrap();
     let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
     let readers = crate::store::Readers::Sqlite(readers);
-    let limited = limited(&readers);
     let endless = || vec![Statement::new(ENDLESS, [])];
-    let reading: Vec<_> = (0..8)
-        .map(|_| {
-            let limited = limited.clone();
-            tokio::spawn(async move { limited.read(endless()).await })
-        })
+    let reading: Vec<_> = (handles(&readers).into_iter().cycle().take(8))
+        .map(|handle| tokio::spawn(async move { handle.read(endless()).await }))
         .collect();
     tokio::task::yield_now().await;
     // They have all taken or awaited a permit, and would occupy every connection.
     let one = Statement::new("SELECT 1", []);
-    let rows = tokio::time::timeout(Duration::from_secs(10), readers.rows(one)).await;
+    let read = async {
+        match kind {
+            ReadKind::Keyed => readers.keyed_rows(one).await,
+            ReadKind::Any => readers.rows(one).await,
+        }
+    };
+    let rows = tokio::time::timeout(Duration::from_secs(10), read).await;
     let rows = rows.expect("a connection is left").unwrap();
     assert_eq!(rows[0].int(0).unwrap(), 1);
     for read in &reading {

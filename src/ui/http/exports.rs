@@ -308,7 +308,9 @@ impl JobExport {
         let mut attempts = 0;
         let mut part = loop {
             // Each part counts the jobs of all queues.
-            match memory::in_place_polls(load_part(&self.engine, &self.search, self.after)).await {
+            let queues = self.engine.known_queues().count();
+            let part = load_part(&self.engine, &self.search, self.after);
+            match memory::in_place_polls_if_many(queues, part).await {
                 Err(Error::Busy) if attempts < BUSY_MAX => attempts += 1,
                 part => break part?,
             }

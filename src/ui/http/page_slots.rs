@@ -23,7 +23,7 @@ use super::authentication::Principal;
 use super::client_slots::{ClientSlots, CountedRequest};
 use super::compression::{Slot, with_slot};
 use super::guard::is_safe;
-use crate::memory::{MANY_ENTRIES, holding, in_place_polls};
+use crate::memory::{holding, in_place_polls_if_many};
 use crate::request::{ClientAddress, network_of};
 use crate::ui::access::is_read_function;
 use crate::ui::urls::LOGIN;
@@ -161,10 +161,8 @@ pub async fn take_slots(
         Ok(slot) => {
             let page = holding(Arc::clone(&slot.permits), next.run(request));
             // Many pages list or count all queues, and each step of them then takes milliseconds.
-            let response = match dashboard.engine.known_queues().count() > MANY_ENTRIES {
-                true => in_place_polls(page).await,
-                false => page.await,
-            };
+            let queues = dashboard.engine.known_queues().count();
+            let response = in_place_polls_if_many(queues, page).await;
             with_slot(response, slot)
         }
         Err(busy) => busy,

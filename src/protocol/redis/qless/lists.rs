@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json as object};
 use super::view::{JobView, Table};
 use super::{Call, Outcome, json};
 use crate::engine::{Durations, EffectiveState, QueueKey, Time};
-use crate::memory::holding;
+use crate::memory::{holding, in_place_polls_if_many};
 use crate::protocol::long_list;
 use crate::protocol::qless::{counts, is_listed, length as length_of, number, worker_view};
 use crate::protocol::redis::resp::{Reply, repeated};
@@ -104,7 +104,8 @@ pub async fn queues(mut call: Call<'_>) -> Outcome {
         let queues = queues.map(|queue| counts(&queue.queue.key.name, Some(queue)));
         json(&Table(&queues.collect::<Vec<_>>()))
     };
-    holding(permit, long_list::in_place(call.engine, list)).await
+    let queues = call.engine.known_queues().count();
+    holding(permit, in_place_polls_if_many(queues, list)).await
 }
 
 pub async fn length(mut call: Call<'_>) -> Outcome {
