@@ -114,7 +114,7 @@ unit: rust ## run all Rust tests on SQLite; ARGS=name runs those whose name cont
 	$(clippy) $(tests) $(integration) $(ARGS)
 
 # Tests create many databases. Autovacuum is off because it would have to visit them all.
-postgres plain: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
+postgres plain stress: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
 postgres: rust ## run the Rust tests on a temporary Postgres; ARGS=name as above
 	@scripts/unpack.sh prometheus
 	$(clippy) scripts/postgres.sh $(tests) $(with_database) $(or $(ARGS),$(of_database))
@@ -162,7 +162,8 @@ fuzz: ## run each fuzz target for a few seconds; ARGS="query 600" runs one for t
 	@scripts/fuzz.sh $(ARGS)
 
 stress: rust ## run the tests 20 times on both databases on a busy machine; ARGS="--count 5 name"
-	$(clippy) scripts/stress.sh $(ARGS) -- $(tests)
+	@scripts/unpack.sh prometheus
+	$(clippy) scripts/stress.sh $(ARGS) -- $(tests) -- $(with_database) $(of_database)
 
 soak: rust ## run half of the maximum load for an hour; ARGS="--database postgres", SECONDS=600 for another duration
 	$(clippy) SWITCHYARD_SOAK_S=$(or $(SECONDS),3600) scripts/chaos.sh --database sqlite $(ARGS) soak -- $(tests) $(integration)

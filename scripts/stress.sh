@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs the Rust tests repeatedly while two processes keep the CPU busy, to find tests that depend on a fast machine:
 #
-#     stress.sh [--count ROUNDS] [--database sqlite|postgres] [--continue] [NAME…] -- COMMAND
+#     stress.sh [--count ROUNDS] [--database sqlite|postgres] [--continue] [NAME…] -- COMMAND [-- OPTION…]
 #
-# The default is 20 rounds on both databases. Names select tests; COMMAND runs them with cargo-nextest. Not part of
-# `make test`: it takes hours, so it can run in parts. The output of each completed round is in target/stress. With
+# The default is 20 rounds on both databases. Names select tests; COMMAND runs them with cargo-nextest. Without names, the
+# options select the tests on Postgres: those that depend on the database. Not part of `make test`: it takes hours, so it
+# can run in parts. The output of each completed round is in target/stress. With
 # --continue, only the missing rounds run; otherwise all rounds of these databases run again. At the end, the failed tests
 # of all completed rounds are listed, with the number of their failures.
 set -uo pipefail
@@ -34,18 +35,25 @@ for _ in 1 2; do
     hogs+=($!)
 done
 
-tests=("$@" --no-fail-fast --status-level fail ${names[@]+"${names[@]}"})
+command=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    command+=("$1") && shift
+done
+on_postgres=()
+[ ${#names[@]} -gt 0 ] || on_postgres=("${@:2}")
+tests=("${command[@]}" --no-fail-fast --status-level fail ${names[@]+"${names[@]}"})
 for database in "${databases[@]}"; do
-    command=("${tests[@]}")
     case $database in
-    sqlite) ;;
-    postgres) command=(scripts/postgres.sh "${tests[@]}") ;;
+    sqlite | postgres) [ -n "$continued" ] || rm -f "$folder/$database"-* ;;
     *) echo "stress: unknown database $database; known are sqlite and postgres" >&2 && exit 2 ;;
     esac
-    [ -n "$continued" ] || rm -f "$folder/$database"-*
-    for ((round = 1; round <= count; round++)); do
+done
+for ((round = 1; round <= count; round++)); do
+    for database in "${databases[@]}"; do
         log=$folder/$database-$round.log
         [ -e "$log" ] && continue
+        command=("${tests[@]}")
+        [ "$database" = sqlite ] || command=(scripts/postgres.sh "${tests[@]}" ${on_postgres[@]+"${on_postgres[@]}"})
         echo "stress: round $round of $count on $database"
         "${command[@]}" 2>&1 | tee "$log.part" | grep -E '^ +(TRY [0-9]+ )?(FAIL|SIGABRT|SIGSEGV|SIGTERM|TIMEOUT) |Summary'
         grep -q Summary "$log.part" || { tail -20 "$log.part"; exit 1; }

@@ -2,6 +2,7 @@
 //! waits for the writer for up to 500 ms (`Engine::store_recent`). Other queries never wait for the writer.
 
 use crate::engine::consistency::CheckPermit;
+use crate::engine::queries::shared_read::SharedReads;
 use crate::engine::queries::tags::TagRanking;
 
 pub mod about;
@@ -30,14 +31,16 @@ pub mod records;
 pub mod recurring;
 pub mod search;
 pub mod series;
+pub mod shared_read;
 pub mod stats;
 pub mod tags;
 pub mod tracked;
 pub mod workers;
 
-/// What requests share so that long reads do not run several times at once: a permit, and a cached ranking.
+/// What requests share so that long reads do not run several times at once: a permit, a cached ranking, and counts.
 #[derive(Debug, Default)]
 pub struct LongReads {
     pub check_permit: CheckPermit,
     pub tag_ranking: TagRanking,
+    pub shared: SharedReads,
 }

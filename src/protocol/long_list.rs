@@ -17,9 +17,6 @@ static PERMITS: Semaphore = Semaphore::const_new(AT_ONCE);
 /// How long a list waits for others.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// Bytes that a queue occupies while a list is built: its counts as they are read, as they are listed, and as text.
-const QUEUE_BYTES: usize = 768;
-
 /// Bytes that an option occupies while a list is built, in addition to its name and value.
 const OPTION_BYTES: usize = 128;
 
@@ -34,7 +31,7 @@ pub type ListPermit = Option<SemaphorePermit<'static>>;
 /// # Errors
 /// [`Error::Busy`].
 pub async fn of_queues(engine: &Engine) -> Result<ListPermit, Error> {
-    permit(engine.known_queues().count() * QUEUE_BYTES).await
+    permit(engine.size_of_queues()).await
 }
 
 /// Like [`of_queues`], for all options.

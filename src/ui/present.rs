@@ -5,6 +5,8 @@ pub mod paging;
 pub mod queue_refs;
 pub mod workers;
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
@@ -23,10 +25,23 @@ use crate::ui::present::queue_refs::{queue_of, queue_ref};
 pub const PREVIEW_CHARS: usize = 160;
 
 /// All queues except deleted Jobq queues whose records still exist.
-pub async fn listed_queues(engine: &Engine) -> Result<Vec<QueueCounts>> {
-    let mut queues = engine.queues(None).await?;
-    queues.retain(|queue| !is_expunged(&queue.queue));
-    Ok(queues)
+pub struct ListedQueues(Arc<Vec<QueueCounts>>);
+
+impl ListedQueues {
+    pub fn iter(&self) -> impl Iterator<Item = &QueueCounts> {
+        let all = self.0.iter();
+        all.filter(|queue| !is_expunged(&queue.queue))
+    }
+}
+
+pub async fn listed_queues(engine: &Engine) -> Result<ListedQueues> {
+    Ok(ListedQueues(all_queues(engine).await?))
+}
+
+/// All queues. If there are many, reserves memory for the page first.
+pub async fn all_queues(engine: &Engine) -> Result<Arc<Vec<QueueCounts>>> {
+    engine.reserve_queues().await?;
+    engine.queues(None).await
 }
 
 fn is_expunged(queue: &Queue) -> bool {
@@ -41,14 +56,9 @@ pub fn without_forgotten(rows: impl Iterator<Item = QueueRow>) -> Vec<QueueRow> 
 
 /// The counts of the whole server.
 pub async fn total(engine: &Engine) -> Result<Counts> {
-    Ok(sum(&listed_queues(engine).await?))
-}
-
-fn sum(queues: &[QueueCounts]) -> Counts {
-    queues
-        .iter()
-        .map(|queue| queue.counts)
-        .fold(Counts::default(), Counts::plus)
+    let queues = listed_queues(engine).await?;
+    let counts = queues.iter().map(|queue| queue.counts);
+    Ok(counts.fold(Counts::default(), Counts::plus))
 }
 
 pub fn times(job: &Job, now: Time) -> JobTimes {
@@ -88,20 +98,20 @@ pub fn pause_details(pause: &Pause) -> PauseDetails {
     }
 }
 
-pub fn group_row(group: FailureGroup) -> GroupRow {
+pub fn group_row(group: &FailureGroup) -> GroupRow {
     GroupRow {
-        group: group.group,
+        group: group.group.clone(),
         count: group.count,
         first: group.first.map(|time| time.0),
         last: group.last.map(|time| time.0),
-        message: group.message,
+        message: group.message.clone(),
         muted: None,
     }
 }
 
-pub fn worker_row(worker: WorkerCounts) -> WorkerRow {
+pub fn worker_row(worker: &WorkerCounts) -> WorkerRow {
     WorkerRow {
-        name: worker.name,
+        name: worker.name.clone(),
         last_seen: worker.last_seen.0,
         running: worker.jobs,
         stalled: worker.stalled,

@@ -195,7 +195,7 @@ fn ids(jobs: &[Job]) -> Vec<String> {
 
 /// Checks that stored counts equal the lengths of the lists.
 async fn assert_counts(engine: &Engine, now: f64) {
-    for queue in engine.queues(at(now)).await.unwrap() {
+    for queue in engine.queues(at(now)).await.unwrap().iter() {
         for state in EffectiveState::ALL {
             let listed = engine
                 .jobs(state, Some(&queue.queue.key), PAGE, at(now))
@@ -211,7 +211,7 @@ async fn assert_counts(engine: &Engine, now: f64) {
             );
         }
     }
-    for group in engine.failures().await.unwrap() {
+    for group in engine.failures().await.unwrap().iter() {
         let (total, jobs) = engine.failed(&group.group, PAGE).await.unwrap();
         assert_eq!(total, i64::try_from(jobs.len()).unwrap());
         assert_eq!(group.count, total);

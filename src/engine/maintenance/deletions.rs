@@ -233,6 +233,10 @@ async fn delete(
             let failed_at = Time(row.int_or_null(7)?.unwrap_or_default());
             work.counters.failure_undone(row.int(0)?, failed_at);
         }
+        if state == State::Waiting {
+            // Claims look at a limited number of waiting jobs whose time to live has ended; so others may be found now.
+            work.wake(row.int(0)?, 1);
+        }
         work.affected += 1;
         deleted.insert(row.int(1)?);
         let (scope, id) = (row.int(4)?, row.text(5)?);

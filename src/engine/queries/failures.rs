@@ -1,5 +1,7 @@
 //! Failure groups and their jobs.
 
+use std::sync::Arc;
+
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
@@ -31,17 +33,26 @@ pub struct FailureTotals {
 
 impl Engine {
     /// The failure groups with failed jobs, by name; at most 10,000.
-    pub async fn failures(&self) -> Result<Vec<FailureGroup>> {
-        let rows = self
-            .readers()
-            .rows(Statement::new(FAILURES, [(LISTED_MAX as i64).into()]))
-            .await?;
-        rows.iter().map(group).collect()
+    pub async fn failures(&self) -> Result<Arc<Vec<FailureGroup>>> {
+        let read = Box::pin(async {
+            let statement = Statement::new(FAILURES, [(LISTED_MAX as i64).into()]);
+            let rows = self.0.readers.rows(statement).await?;
+            rows.iter().map(group).collect()
+        });
+        self.share(|it| &it.failures, (), read).await
     }
 
     /// Up to `limit` failure groups, those with the most failed jobs first, and the totals of all groups. If there are
     /// more groups, muted ones are left out first.
     pub async fn largest_failures(
+        &self,
+        limit: usize,
+    ) -> Result<Arc<(Vec<FailureGroup>, FailureTotals)>> {
+        let read = Box::pin(self.read_largest_failures(limit));
+        self.share(|it| &it.largest_failures, limit, read).await
+    }
+
+    async fn read_largest_failures(
         &self,
         limit: usize,
     ) -> Result<(Vec<FailureGroup>, FailureTotals)> {
@@ -50,7 +61,7 @@ impl Engine {
             Statement::new(LARGEST, [now.into(), (limit as i64).into()]),
             Statement::new(TOTALS, [now.into()]),
         ];
-        let mut results = self.readers().read(batch).await?.into_iter();
+        let mut results = self.0.readers.read(batch).await?.into_iter();
         let mut rows = || results.next().map(|it| it.rows).unwrap_or_default();
         let (groups, totals) = (rows(), rows());
         let totals = totals.first().map_or(Ok(FailureTotals::default()), |row| {
@@ -65,11 +76,14 @@ impl Engine {
     }
 
     /// The failure groups with failed jobs, by name, and how many they have; at most 10,000.
-    pub async fn failure_counts(&self) -> Result<Vec<(String, i64)>> {
-        let statement = Statement::new(COUNTS, [(LISTED_MAX as i64).into()]);
-        let rows = self.readers().rows(statement).await?;
-        let count = |row: &Row| Ok((row.text(0)?, row.int(1)?));
-        rows.iter().map(count).collect()
+    pub async fn failure_counts(&self) -> Result<Arc<Vec<(String, i64)>>> {
+        let read = Box::pin(async {
+            let statement = Statement::new(COUNTS, [(LISTED_MAX as i64).into()]);
+            let rows = self.0.readers.rows(statement).await?;
+            let count = |row: &Row| Ok((row.text(0)?, row.int(1)?));
+            rows.iter().map(count).collect()
+        });
+        self.share(|it| &it.failure_counts, (), read).await
     }
 
     /// The number of failed jobs in `group`, and a page of them, newest failure first.
@@ -209,9 +223,10 @@ SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
             run_statements(&engine, [Statement::new(GROUPS, range)]).await;
             let groups = engine.failures().await.unwrap();
             assert_eq!(groups.len(), listed, "of {to}");
-            let groups = groups.into_iter().map(|group| (group.group, group.count));
+            let groups = groups.iter();
+            let groups = groups.map(|group| (group.group.clone(), group.count));
             let counts = engine.failure_counts().await.unwrap();
-            assert_eq!(counts, groups.collect::<Vec<_>>());
+            assert_eq!(*counts, groups.collect::<Vec<_>>());
         }
         engine.close().await;
     }
@@ -220,7 +235,7 @@ SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
     async fn the_largest_failure_groups_are_listed_with_the_totals_of_all() {
         let engine = engine_without_tasks().await;
         let none = engine.largest_failures(3).await.unwrap();
-        assert_eq!(none, (vec![], FailureTotals::default()));
+        assert_eq!(*none, (vec![], FailureTotals::default()));
         let range = [1_i64, 9].map(i64::into);
         run_statements(&engine, [Statement::new(GROUPS, range)]).await;
         // Of another queue, so these groups have more jobs than the others.
@@ -234,8 +249,10 @@ SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
         let unmuted = [5, 1, 2, 4, 6, 8, 9];
         let all = [5, 7, 1, 2, 4, 6, 8, 9];
         for limit in [0, 1, 2, 3, 7, 8, 9] {
-            let (groups, totals) = engine.largest_failures(limit).await.unwrap();
-            let groups: Vec<_> = groups.into_iter().map(|it| (it.group, it.count)).collect();
+            let found = engine.largest_failures(limit).await.unwrap();
+            let (groups, totals) = &*found;
+            let groups = groups.iter().map(|it| (it.group.clone(), it.count));
+            let groups: Vec<_> = groups.collect();
             let listed = unmuted.get(..limit).unwrap_or(&all);
             let count = |n: &i32| match n {
                 5 => 3,
@@ -249,7 +266,7 @@ SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
                 unmuted_groups: 7,
                 unmuted_jobs: 9,
             };
-            assert_eq!(totals, expected);
+            assert_eq!(*totals, expected);
         }
         engine.close().await;
     }

@@ -15,12 +15,13 @@ use crate::engine::model::page::Page;
 use crate::memory::{SMALL_MAX, holding, in_place_if_many, reserve};
 use crate::store::{Arg, Row, Statement, StoreError};
 
-/// Pages beyond this offset are read one at a time: the database reads and sorts all rows before them.
+/// Pages beyond this offset are long scans: the database reads and sorts all rows before them.
 const DEEP_OFFSET: usize = 10_000;
 
-static DEEP_PAGES: Semaphore = Semaphore::const_new(1);
+/// For reads of more rows than they return.
+static LONG_SCANS: Semaphore = Semaphore::const_new(1);
 
-/// How long a request waits for the permit to read such a page.
+/// How long a request waits for the permit of such a read.
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(2);
 
 pub struct List {
@@ -198,16 +199,24 @@ impl Engine {
     }
 }
 
-/// Waits for the permit of pages with a large offset, so that such pages occupy only one of the readers.
+/// Waits for the permit of reads of more rows than they return, so that these occupy only one of the readers.
+///
+/// # Errors
+/// [`Error::Busy`].
+pub(super) async fn long_scan_permit() -> Result<SemaphorePermit<'static>> {
+    let permit = timeout(PERMIT_WAIT_MAX, LONG_SCANS.acquire()).await;
+    permit.ok().and_then(Result::ok).ok_or(Error::Busy)
+}
+
+/// Like [`long_scan_permit`]; pages with small offsets need none.
 ///
 /// # Errors
 /// [`Error::Busy`].
 pub(super) async fn deep_page_permit(page: Page) -> Result<Option<SemaphorePermit<'static>>> {
-    if page.offset <= DEEP_OFFSET {
-        return Ok(None);
+    match page.offset > DEEP_OFFSET {
+        true => long_scan_permit().await.map(Some),
+        false => Ok(None),
     }
-    let permit = timeout(PERMIT_WAIT_MAX, DEEP_PAGES.acquire()).await;
-    Ok(permit.map_err(|_| Error::Busy)?.ok())
 }
 
 /// The size in this row.

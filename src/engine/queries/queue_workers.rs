@@ -8,8 +8,10 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{QueueId, QueueKey};
 use crate::engine::model::queue::Queue;
+use crate::engine::queries::job_lists::long_scan_permit;
 use crate::engine::unit_of_work::time_series::{FAILED, MINUTE_US, PUT, RUNS, minute};
 use crate::engine::worker_results::WorkerResults;
+use crate::memory::holding;
 use crate::store::{Row, Statement, StoreError};
 
 /// The workers of a queue, or the queues of a worker, that are listed.
@@ -119,11 +121,15 @@ impl Engine {
     }
 
     /// The queues that the worker has asked for jobs lately, whose jobs it holds, or in which it has results.
+    ///
+    /// # Errors
+    /// [`Error::Busy`](crate::engine::Error::Busy).
     pub async fn queues_of_worker(&self, worker: &str) -> Result<WorkersInQueues<Arc<Queue>>> {
         self.refresh_cache().await?;
         let now = self.now(None);
         let held = Statement::new(HELD_BY_QUEUE, [worker.into(), now.0.into()]);
-        let held = leases(self.readers().rows(held).await?, |row| row.int(0))?;
+        let held = holding(long_scan_permit().await?, self.readers().rows(held));
+        let held = leases(held.await?, |row| row.int(0))?;
         let mut results = self.results_by(worker, now);
         let asked: HashMap<QueueId, Time> = self.claims_by(worker);
         let ids: HashSet<QueueId> = (held.keys().chain(results.keys()).chain(asked.keys()))
@@ -164,7 +170,7 @@ impl Engine {
     }
 
     /// When these workers were last seen, if that is known.
-    async fn last_seen(&self, names: &[String]) -> Result<HashMap<String, Time>> {
+    pub(super) async fn last_seen(&self, names: &[String]) -> Result<HashMap<String, Time>> {
         let recent = &self.recent().seen;
         // Read before the database: a worker that is saved in between would otherwise be missed.
         let unsaved: Vec<(String, Time)> = {

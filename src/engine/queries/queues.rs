@@ -11,7 +11,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{EffectiveState, QueueId, QueueKey, State};
 use crate::engine::model::queue::{Pause, Queue};
-use crate::memory::in_place_if_many;
+use crate::memory::{SMALL_MAX, in_place_if_many, reserve};
 use crate::store::{Statement, StatementResult};
 
 /// The number of jobs of a queue in each effective state.
@@ -75,6 +75,9 @@ impl Counts {
 /// The priorities of a queue in which its oldest waiting job is looked for.
 const PRIORITIES_MAX: i64 = 100;
 
+/// Bytes that a queue occupies while a response is built: its counts as they are read, as they are listed, and as text.
+const QUEUE_BYTES: usize = 768;
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueCounts {
     pub queue: Arc<Queue>,
@@ -91,9 +94,35 @@ pub struct QueueCounts {
 }
 
 impl Engine {
-    /// All queues, by the time they were first seen, then by name.
-    pub async fn queues(&self, now: Option<Time>) -> Result<Vec<QueueCounts>> {
+    /// The bytes that a response with all queues occupies; 0 if they are few.
+    pub fn size_of_queues(&self) -> usize {
+        let bytes = self.known_queues().count() * QUEUE_BYTES;
+        if bytes > SMALL_MAX { bytes } else { 0 }
+    }
+
+    /// Reserves the memory of a response with all queues, until it has been sent.
+    ///
+    /// # Errors
+    /// [`Error::Busy`](crate::engine::Error::Busy).
+    pub async fn reserve_queues(&self) -> Result<()> {
+        match self.size_of_queues() {
+            0 => Ok(()),
+            bytes => Ok(reserve(bytes).await?),
+        }
+    }
+
+    /// All queues, by the time they were first seen, then by name. A request that lists them first
+    /// [reserves](Engine::reserve_queues) memory.
+    ///
+    /// # Errors
+    /// [`Error::Busy`](crate::engine::Error::Busy).
+    pub async fn queues(&self, now: Option<Time>) -> Result<Arc<Vec<QueueCounts>>> {
         self.refresh_cache().await?;
+        let read = Box::pin(self.count_queues(now));
+        self.share(|it| &it.queues, now, read).await
+    }
+
+    async fn count_queues(&self, now: Option<Time>) -> Result<Vec<QueueCounts>> {
         let now = self.now(now);
         let batch = vec![
             Statement::new(COUNTS, []),
@@ -102,7 +131,7 @@ impl Engine {
             Statement::new(OLDEST_WAITING, [PRIORITIES_MAX.into()]),
             Statement::new(RECURRING, []),
         ];
-        let answers = self.readers().read(batch).await?;
+        let answers = self.0.readers.read(batch).await?;
         in_place_if_many(self.known_queues().count(), || {
             let (mut counts, oldest, recurring) = counts(answers)?;
             let with_counts = |queue: Arc<Queue>| QueueCounts {

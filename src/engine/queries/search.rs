@@ -2,7 +2,7 @@
 //! newest job first, batch by batch, within limits. The result says how far the search got and where to continue.
 
 pub mod matching;
-mod plan;
+pub mod plan;
 pub mod rows;
 
 use std::collections::HashMap;

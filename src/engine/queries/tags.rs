@@ -9,18 +9,25 @@ use tokio::time::timeout;
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::page::{Direction, Page, PageOf, Pages, Place, Position, Range};
+use crate::engine::queries::job_lists::deep_page_permit;
 use crate::engine::queries::job_pages::time_args;
+use crate::memory::holding;
 use crate::store::{Row, Statement, StoreError};
 
 impl Engine {
     /// The number of jobs with the tag, and a page of their IDs, by the time of tagging, then by ID.
+    ///
+    /// # Errors
+    /// [`Error::Busy`](crate::engine::Error::Busy).
     pub async fn tagged(&self, tag: &str, page: Page) -> Result<(i64, Vec<String>)> {
         let (limit, offset) = (page.limit as i64, page.offset as i64);
         let batch = vec![
             Statement::new(COUNT, [tag.into()]),
             Statement::new(TAGGED, [tag.into(), limit.into(), offset.into()]),
         ];
-        let mut answers = self.readers().read(batch).await?.into_iter();
+        let permit = deep_page_permit(page).await?;
+        let answers = holding(permit, self.readers().read(batch)).await?;
+        let mut answers = answers.into_iter();
         let total = match answers.next().unwrap_or_default().rows.first() {
             Some(row) => row.int(0)?,
             None => 0,

@@ -1,7 +1,7 @@
 //! Workers, and the jobs they hold.
 
 use std::collections::HashMap;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -9,7 +9,8 @@ use crate::engine::error::Result;
 use crate::engine::model::job::Job;
 use crate::engine::model::job_rows::job_columns;
 use crate::engine::model::page::LISTED_MAX;
-use crate::engine::queries::job_lists::jobs;
+use crate::engine::queries::job_lists::{jobs, long_scan_permit};
+use crate::memory::holding;
 use crate::store::Statement;
 
 /// A worker and its leases.
@@ -25,8 +26,13 @@ pub struct WorkerCounts {
 
 impl Engine {
     /// Workers that were active within `max-worker-age`, last active first; at most 10,000.
-    pub async fn workers(&self, now: Option<Time>) -> Result<Vec<WorkerCounts>> {
+    pub async fn workers(&self, now: Option<Time>) -> Result<Arc<Vec<WorkerCounts>>> {
         self.refresh_cache().await?;
+        let read = Box::pin(self.count_by_worker(now));
+        self.share(|it| &it.workers, now, read).await
+    }
+
+    async fn count_by_worker(&self, now: Option<Time>) -> Result<Vec<WorkerCounts>> {
         let now = self.now(now);
         // Read before the database: a worker that is saved in between would otherwise be missed.
         let unsaved = self
@@ -38,7 +44,8 @@ impl Engine {
         let mut seen: HashMap<String, Time> = HashMap::new();
         let mut held: HashMap<String, (i64, i64)> = HashMap::new();
         let answers = self
-            .readers()
+            .0
+            .readers
             .read(vec![
                 Statement::new(WORKERS, [(LISTED_MAX as i64).into()]),
                 Statement::new(HELD, [now.0.into(), (LISTED_MAX as i64).into()]),
@@ -87,6 +94,9 @@ impl Engine {
 
     /// The IDs of up to 10,000 jobs whose lease `worker` holds, latest expiry first: those with unexpired and those
     /// with expired leases.
+    ///
+    /// # Errors
+    /// [`Error::Busy`](crate::engine::Error::Busy).
     pub async fn worker_job_ids(
         &self,
         worker: &str,
@@ -96,7 +106,8 @@ impl Engine {
         let now = self.now(now).0;
         let statement = Statement::new(IDS_HELD_BY, [worker.into()]);
         let (mut held, mut expired) = (Vec::new(), Vec::new());
-        for row in self.readers().rows(statement).await? {
+        let rows = self.readers().rows(statement);
+        for row in holding(long_scan_permit().await?, rows).await? {
             match row.int(1)? > now {
                 true => held.push(row.text(0)?),
                 false => expired.push(row.text(0)?),
@@ -105,16 +116,40 @@ impl Engine {
         Ok((held, expired))
     }
 
-    /// Up to 1,000 jobs whose lease `worker` holds, with shortened texts, latest expiry first: those with unexpired and
-    /// those with expired leases.
-    pub async fn worker(&self, worker: &str, now: Option<Time>) -> Result<(Vec<Job>, Vec<Job>)> {
+    /// The worker, and up to 1,000 jobs whose lease it holds, with shortened texts, latest expiry first. `None` if it was
+    /// not active within `max-worker-age` and holds no lease.
+    ///
+    /// # Errors
+    /// [`Error::Busy`](crate::engine::Error::Busy).
+    pub async fn worker(&self, name: &str) -> Result<Option<(WorkerCounts, Vec<Job>)>> {
         self.refresh_cache().await?;
-        let now = self.now(now);
-        let statement = Statement::new(HELD_BY, [worker.into()]);
-        let jobs = jobs(&self.readers().rows(statement).await?)?;
-        Ok(jobs
-            .into_iter()
-            .partition(|job| !job.has_expired_lease(now)))
+        let now = self.now(None);
+        let seen = self.last_seen(&[name.to_owned()]).await?.remove(name);
+        let forgotten = now.plus_seconds(-self.config().number("max-worker-age"));
+        let batch = vec![
+            Statement::new(COUNT_HELD_BY, [now.0.into(), name.into()]),
+            Statement::new(HELD_BY, [name.into()]),
+        ];
+        let answers = holding(long_scan_permit().await?, self.readers().read(batch)).await?;
+        let mut rows = answers.into_iter().map(|answer| answer.rows);
+        let counts = rows.next().unwrap_or_default();
+        let held = |column| counts.first().map_or(Ok(0), |row| row.int(column));
+        let (held, stalled) = (held(0)?, held(1)?);
+        let jobs = jobs(&rows.next().unwrap_or_default())?;
+        let last_seen = match seen.filter(|seen| *seen > forgotten) {
+            Some(seen) => seen,
+            None => match jobs.iter().map(|job| job.since).max() {
+                Some(latest) => latest,
+                None => return Ok(None),
+            },
+        };
+        let worker = WorkerCounts {
+            name: name.to_owned(),
+            last_seen,
+            jobs: held,
+            stalled,
+        };
+        Ok(Some((worker, jobs)))
     }
 }
 
@@ -132,6 +167,10 @@ SELECT worker, count(CASE WHEN lease_until > $1 THEN 1 END), count(CASE WHEN lea
 FROM jobs WHERE state = {running} AND warned = 0 AND worker IN (
     SELECT name FROM workers WHERE protocol = 'qless' ORDER BY last_seen DESC LIMIT $2 + 0
 ) GROUP BY worker";
+
+const COUNT_HELD_BY: &str = "
+SELECT count(CASE WHEN lease_until > $1 THEN 1 END), count(CASE WHEN lease_until <= $1 THEN 1 END)
+FROM jobs WHERE state = {running} AND worker = $2 AND warned = 0";
 
 const HELD_BY: &str = concat!(
     "SELECT ",

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Monitor, process};
@@ -15,7 +16,7 @@ use crate::metrics::text::{Exposition, Format, Kind};
 /// What the metrics need from the database.
 pub struct DatabaseMetrics {
     pub info: DatabaseInfo,
-    pub queues: Vec<QueueCounts>,
+    pub queues: Arc<Vec<QueueCounts>>,
     pub workers: i64,
 }
 

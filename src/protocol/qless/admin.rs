@@ -115,9 +115,10 @@ async fn list(
 
 pub async fn failed(api: Api, call: Call) -> Outcome {
     api.now(&call.envelope()?)?;
-    let groups = api.engine.failure_counts().await?.into_iter();
-    let groups: Map<String, Value> = groups.map(|(group, count)| (group, json!(count))).collect();
-    Ok(Results::new(&groups))
+    let groups = api.engine.failure_counts().await?;
+    let groups = groups.iter();
+    let groups = groups.map(|(group, count)| (group.clone(), json!(count)));
+    Ok(Results::new(&groups.collect::<Map<String, Value>>()))
 }
 
 pub async fn failed_group(api: Api, call: Call) -> Outcome {

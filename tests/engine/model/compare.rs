@@ -164,7 +164,7 @@ async fn compare_counts(driver: &Driver, model: &Model) -> Result<(), String> {
         *expected.entry((job.queue.clone(), state)).or_default() += 1;
     }
     let mut counts = BTreeMap::new();
-    for queue in driver.engine.queues(None).await.unwrap() {
+    for queue in driver.engine.queues(None).await.unwrap().iter() {
         for state in EffectiveState::ALL {
             let count = queue.counts.of(state);
             let is_deleted = queue.queue.key.namespace.starts_with("expunged");

@@ -1,5 +1,9 @@
 //! How much of a table one transaction looks at, and how many jobs that have ended.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use super::*;
 use crate::engine::maintenance::SystemTask;
 use crate::engine::model::job::QueueKey;
@@ -41,6 +45,15 @@ async fn publish(engine: &Engine, queues: Vec<QueueKey>) {
         Ok(())
     });
     published.await.unwrap();
+}
+
+/// How many jobs a claim of one gets from the first queue.
+async fn claim(engine: &Engine) -> usize {
+    let claim = Claim {
+        lease_s: Some(1_000.0),
+        ..Claim::of(queue(0), "", 1)
+    };
+    engine.claim(claim, None).await.unwrap().len()
 }
 
 /// Lets all jobs run; the lease of the job in the last queue has expired.
@@ -113,19 +126,35 @@ WHERE (seq, version) IN (SELECT seq, version FROM jobs)";
 async fn a_claim_looks_at_100_more_expired_leases_than_it_wants_and_maintenance_deletes_what_has_ended()
  {
     let engine = engine_without_tasks().await;
-    let claim = async || {
-        let claim = Claim {
-            lease_s: Some(1_000.0),
-            ..Claim::of(queue(0), "", 1)
-        };
-        engine.claim(claim, None).await.unwrap().len()
-    };
     for (ended, claimed) in [(100, 1), (101, 0)] {
         publish(&engine, vec![queue(0); ended + 1]).await;
         run_sql(&engine, END).await;
-        assert_eq!(claim().await, claimed, "{ended}");
+        assert_eq!(claim(&engine).await, claimed, "{ended}");
         engine.maintain().await.unwrap();
-        assert_eq!(claim().await, 1 - claimed, "{ended}");
+        assert_eq!(claim(&engine).await, 1 - claimed, "{ended}");
+        engine.flush().await.unwrap();
+    }
+    engine.close().await;
+}
+
+/// The times to live of all waiting jobs but the last one have ended.
+const END_WAITING: &str = "
+UPDATE jobs SET expires_at = CASE WHEN seq = (SELECT max(seq) FROM jobs) THEN NULL ELSE 1 END
+WHERE (seq, version) IN (SELECT seq, version FROM jobs)";
+
+#[tokio::test]
+async fn a_claim_looks_at_2000_more_waiting_jobs_than_it_wants_and_the_deletion_of_ended_ones_wakes_polls()
+ {
+    let engine = engine_without_tasks().await;
+    for (ended, claimed) in [(2_000, 1), (2_001, 0)] {
+        publish(&engine, vec![queue(0); ended + 1]).await;
+        run_sql(&engine, END_WAITING).await;
+        assert_eq!(claim(&engine).await, claimed, "{ended}");
+        let subscription = engine.subscriptions().subscribe(&[queue(0)]).unwrap();
+        let wake_up = subscription.next_wake_up();
+        run(&engine, MaintenanceTask::DeleteExpired).await;
+        timeout(Duration::from_secs(60), wake_up).await.unwrap();
+        assert_eq!(claim(&engine).await, 1 - claimed, "{ended}");
         engine.flush().await.unwrap();
     }
     engine.close().await;

@@ -156,7 +156,6 @@ impl Engine {
         // No index covers the last failure of a job that is no longer failed.
         let group = search.failure();
         let group = group.filter(|_| states.len() == 1 && states.contains_key(&State::Failed));
-        let mut batch = vec![Statement::new(COUNTS, [])];
         let names = [
             (Index::Tag, TAG_COUNT, search.tag()),
             (Index::FailureGroup, GROUP_COUNT, group),
@@ -165,13 +164,18 @@ impl Engine {
             .into_iter()
             .filter_map(|(index, sql, name)| Some((index, sql, name?)));
         let named: Vec<_> = named.collect();
-        batch.extend((named.iter()).map(|(_, sql, name)| Statement::new(sql, [(*name).into()])));
-        let mut answers = self.readers().read(batch).await?.into_iter();
-        let counts = answers.next().unwrap_or_default().rows;
-        let counts = in_place_if_many(counts.len(), move || {
-            let counts = counts.iter().map(counted_jobs);
-            counts.collect::<Result<Vec<_>, _>>()
-        })?;
+        let answers = match named.is_empty() {
+            true => Vec::new(),
+            false => {
+                let count = |(_, sql, name): &(Index, &'static str, &str)| {
+                    Statement::new(sql, [(*name).into()])
+                };
+                let batch = named.iter().map(count).collect();
+                self.readers().read(batch).await?
+            }
+        };
+        let counts = self.share(|it| &it.counted_jobs, (), Box::pin(self.count_jobs()));
+        let counts = counts.await?;
         let searched = counts
             .iter()
             .filter(|row| searched_state(row, &states).is_some());
@@ -191,6 +195,15 @@ impl Engine {
         }
         let best = indexes.into_iter().min_by_key(|(entries, ..)| *entries);
         Ok(counts.into_plan(best, search, limits, now))
+    }
+
+    /// The numbers of jobs in each queue and state.
+    async fn count_jobs(&self) -> Result<Vec<CountedJobs>> {
+        let rows = self.0.readers.rows(Statement::new(COUNTS, [])).await?;
+        in_place_if_many(rows.len(), || {
+            let counts = rows.iter().map(counted_jobs);
+            Ok(counts.collect::<Result<_, _>>()?)
+        })
     }
 
     /// Reads the next numbers of an index.
@@ -232,7 +245,7 @@ struct StateCounts {
 }
 
 /// A queue, how many jobs it has in a state, and the state.
-type CountedJobs = (QueueId, i64, Option<State>);
+pub type CountedJobs = (QueueId, i64, Option<State>);
 
 fn counted_jobs(row: &Row) -> Result<CountedJobs, StoreError> {
     Ok((row.int(0)?, row.int(1)?, State::from_code(row.int(2)?)))

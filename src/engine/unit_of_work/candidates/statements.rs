@@ -5,8 +5,9 @@ use crate::engine::model::job_rows::{job_bytes, job_columns};
 /// The first few each of: jobs with expired leases, waiting jobs, and due jobs that maintenance has not promoted yet; for
 /// qless, also jobs taken from their workers. Of more than `$4` due jobs, considers those due first.
 ///
-/// Only jobs of other protocols have a time to live. Excludes those for which it has ended; of the jobs with expired
-/// leases, looks at 100 more than are wanted, because no index shows which have ended. Maintenance deletes these soon.
+/// Only jobs of other protocols have a time to live. Excludes those for which it has ended, but looks at only 2,000 more
+/// waiting jobs than are wanted, and at 100 more with expired leases, for which no index shows when it ends. Maintenance
+/// deletes these soon, and then wakes the polls of the queue.
 ///
 /// The outer limits change nothing: with them, SQLite prepares to sort jobs only if there are any, and opens the table
 /// of jobs once instead of once for each part.
@@ -47,9 +48,11 @@ macro_rules! next_jobs {
                 LIMIT CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2)
                            THEN $3 ELSE 0 END) AS expired_if_any
             UNION ALL
-            SELECT ", $columns, " FROM (SELECT ", $available, " FROM jobs WHERE queue = $1 AND state = {waiting}
-                        AND (expires_at IS NULL OR expires_at > $2)
-                    ORDER BY priority, ready_at, seq LIMIT $3 + 0 {skip_locked}) AS waiting
+            SELECT ", $columns, " FROM (SELECT ", $available, " FROM (
+                                     SELECT seq, priority, ready_at, expires_at FROM jobs
+                                     WHERE queue = $1 AND state = {waiting}
+                                     ORDER BY priority, ready_at, seq LIMIT $3 + 2000 {skip_locked}) AS first_waiting
+                                 WHERE expires_at IS NULL OR expires_at > $2 LIMIT $3 + 0) AS waiting
             UNION ALL
             SELECT ", $columns, " FROM (
                 SELECT ", $columns, " FROM (SELECT ", $available, " FROM (

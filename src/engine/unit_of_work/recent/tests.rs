@@ -63,8 +63,8 @@ async fn recent_totals(engine: &Engine) -> (i64, i64) {
 
 async fn workers(engine: &Engine) -> Vec<(String, i64)> {
     let workers = engine.workers(None).await.unwrap();
-    let worker = |it: crate::engine::WorkerCounts| (it.name, it.jobs);
-    workers.into_iter().map(worker).collect()
+    let workers = workers.iter().map(|it| (it.name.clone(), it.jobs));
+    workers.collect()
 }
 
 #[tokio::test]

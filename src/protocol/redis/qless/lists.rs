@@ -72,8 +72,9 @@ pub async fn tracked(call: &Call<'_>) -> Outcome {
 /// The failure groups, or the IDs of the jobs of one.
 pub async fn failed(mut call: Call<'_>) -> Outcome {
     let Some(group) = call.arguments.next().filter(|group| !group.is_empty()) else {
-        let groups = call.engine.failure_counts().await?.into_iter();
-        let groups = groups.map(|(group, count)| (group, count.into()));
+        let groups = call.engine.failure_counts().await?;
+        let groups = groups.iter();
+        let groups = groups.map(|(group, count)| (group.clone(), (*count).into()));
         return json(&groups.collect::<Map<String, Value>>());
     };
     let page = call.arguments.page()?;

@@ -8,8 +8,8 @@ use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_ROWS;
 use crate::ui::pages::dead_letters::model::{DeadRow, DeadView};
-use crate::ui::present::job_row;
 use crate::ui::present::queue_refs::queue_ref;
+use crate::ui::present::{all_queues, job_row};
 
 /// A page of the queues with dead jobs, most dead jobs first: those of a namespace (or of all, if it is empty) whose
 /// name contains `queue`, starting at `offset`.
@@ -31,8 +31,8 @@ pub async fn load_dead(
     queue: &str,
     offset: usize,
 ) -> Result<DeadView> {
-    let mut queues = engine.queues(None).await?;
-    queues.retain(|found| found.counts.dead > 0);
+    let all = all_queues(engine).await?;
+    let mut queues: Vec<_> = all.iter().filter(|found| found.counts.dead > 0).collect();
     let mut namespaces: Vec<String> = queues
         .iter()
         .map(|found| found.queue.key.namespace.clone())
@@ -58,7 +58,7 @@ pub async fn load_dead(
 /// A page of queues, most dead jobs first, each with its oldest dead job.
 pub async fn rows(
     engine: &Engine,
-    mut queues: Vec<QueueCounts>,
+    mut queues: Vec<&QueueCounts>,
     offset: usize,
     limit: usize,
 ) -> Result<Vec<DeadRow>> {
@@ -70,7 +70,7 @@ pub async fn rows(
     futures::future::try_join_all(shown.map(|found| row(engine, found))).await
 }
 
-async fn row(engine: &Engine, found: QueueCounts) -> Result<DeadRow> {
+async fn row(engine: &Engine, found: &QueueCounts) -> Result<DeadRow> {
     let key = &found.queue.key;
     let oldest = engine
         .job_page(EffectiveState::Dead, Some(key), Place::First, 1, None)

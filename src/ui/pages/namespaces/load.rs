@@ -11,7 +11,7 @@ use crate::ui::error::PageError;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::state::Counts;
 use crate::ui::pages::namespaces::model::{NamespaceRow, NamespaceView, NamespacesView, TokenRow};
-use crate::ui::present::{queue_row, without_forgotten};
+use crate::ui::present::{all_queues, queue_row, without_forgotten};
 
 /// All namespaces.
 #[server]
@@ -35,7 +35,7 @@ pub async fn namespace(name: String) -> Result<NamespaceView, PageError> {
 
 /// All namespaces that have a queue or a token, by name.
 pub async fn load_namespaces(engine: &Engine, open: bool) -> Result<NamespacesView> {
-    let (queues, tokens) = futures::try_join!(engine.queues(None), engine.token_counts())?;
+    let (queues, tokens) = futures::try_join!(all_queues(engine), engine.token_counts())?;
     let mut rows = Rows::new();
     for queue in of_lmstfy(&queues, None) {
         let row = row(&mut rows, &queue.queue_ref.namespace);
@@ -71,7 +71,7 @@ pub async fn load_namespace(
     if !is_plain_name(name) {
         return Ok(None);
     }
-    let (queues, tokens) = futures::try_join!(engine.queues(None), engine.tokens_of(name))?;
+    let (queues, tokens) = futures::try_join!(all_queues(engine), engine.tokens_of(name))?;
     Ok(Some(NamespaceView {
         name: name.to_owned(),
         queues: of_lmstfy(&queues, Some(name)),

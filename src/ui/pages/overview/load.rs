@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{self, Engine, FailureGroup, QueueCounts, Result};
+use crate::engine::{self, Engine, FailureGroup, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::failure::{GroupRow, MutedFailures};
@@ -16,7 +16,7 @@ use crate::ui::pages::overview::model::{FailureTotals, OverviewView};
 use crate::ui::pages::statistics::load::load_recent;
 use crate::ui::pages::workers::load::load_workers;
 use crate::ui::present::queue_refs::queue_ref;
-use crate::ui::present::{group_row, listed_queues, queue_row, without_forgotten};
+use crate::ui::present::{ListedQueues, group_row, listed_queues, queue_row, without_forgotten};
 
 /// Maximum number of failure groups that the overview loads, and that alerts report.
 const GROUPS_MAX: usize = 1_000;
@@ -31,11 +31,8 @@ pub async fn load_overview(engine: &Engine) -> Result<OverviewView> {
         load_workers(engine),
         load_recent(engine)
     )?;
-    let dead_queues: Vec<_> = queues
-        .iter()
-        .filter(|queue| queue.counts.dead > 0)
-        .cloned()
-        .collect();
+    let dead_queues = queues.iter().filter(|queue| queue.counts.dead > 0);
+    let dead_queues: Vec<_> = dead_queues.collect();
     Ok(OverviewView {
         totals: totals(&queues),
         queues: without_forgotten(queues.iter().map(queue_row)),
@@ -53,7 +50,7 @@ pub async fn load_overview(engine: &Engine) -> Result<OverviewView> {
 }
 
 /// The counts of each protocol that has queues.
-fn totals(queues: &[QueueCounts]) -> Vec<(Protocol, Counts)> {
+fn totals(queues: &ListedQueues) -> Vec<(Protocol, Counts)> {
     let total = |protocol: Protocol| {
         let mut of_protocol = queues
             .iter()
@@ -72,7 +69,7 @@ fn totals(queues: &[QueueCounts]) -> Vec<(Protocol, Counts)> {
 
 /// The failure groups with failed jobs, and their mutes, most jobs first.
 pub async fn load_groups(engine: &Engine) -> Result<Vec<GroupRow>> {
-    let mut groups = with_mutes(engine, engine.failures().await?).await?;
+    let mut groups = with_mutes(engine, &engine.failures().await?).await?;
     groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.group.cmp(&b.group)));
     Ok(groups)
 }
@@ -80,12 +77,13 @@ pub async fn load_groups(engine: &Engine) -> Result<Vec<GroupRow>> {
 /// The failure groups with the most failed jobs, and their mutes, and the totals of all groups. Muted groups only where
 /// the others leave room: they raise no alerts.
 async fn load_largest_groups(engine: &Engine) -> Result<(Vec<GroupRow>, engine::FailureTotals)> {
-    let (groups, totals) = engine.largest_failures(GROUPS_MAX).await?;
-    Ok((with_mutes(engine, groups).await?, totals))
+    let found = engine.largest_failures(GROUPS_MAX).await?;
+    let (groups, totals) = &*found;
+    Ok((with_mutes(engine, groups).await?, *totals))
 }
 
-async fn with_mutes(engine: &Engine, groups: Vec<FailureGroup>) -> Result<Vec<GroupRow>> {
-    let mut groups: Vec<GroupRow> = groups.into_iter().map(group_row).collect();
+async fn with_mutes(engine: &Engine, groups: &[FailureGroup]) -> Result<Vec<GroupRow>> {
+    let mut groups: Vec<GroupRow> = groups.iter().map(group_row).collect();
     let mutes = match groups.is_empty() {
         true => Vec::new(),
         false => engine.mutes().await?,

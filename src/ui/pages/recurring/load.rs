@@ -11,8 +11,8 @@ use crate::ui::model::paging::PagePlace;
 use crate::ui::model::recurring::RecurringRow;
 use crate::ui::pages::recurring::model::RecurringsView;
 use crate::ui::present::paging::{neighbors, place};
-use crate::ui::present::pause_details;
 use crate::ui::present::queue_refs::queue_names;
+use crate::ui::present::{all_queues, pause_details};
 
 /// A page of the recurring jobs of a queue, or of all.
 #[server]
@@ -41,7 +41,7 @@ pub async fn load_recurrings(
             .await?
             .map_or(0, |queue| queue.recurring),
         None => {
-            let queues = engine.queues(None).await?;
+            let queues = all_queues(engine).await?;
             queues.iter().map(|queue| queue.recurring).sum()
         }
     };

@@ -73,8 +73,8 @@ pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
         tags.into_iter()
             .map(|(tag, _)| format!("tag:{}", in_quotes(&tag))),
     );
-    let groups = groups.into_iter().take(SUGGESTED);
-    suggested.extend(groups.map(|(group, _)| format!("group:{}", in_quotes(&group))));
+    let groups = groups.iter().take(SUGGESTED);
+    suggested.extend(groups.map(|(group, _)| format!("group:{}", in_quotes(group))));
     Ok(SearchesView {
         saved: saved
             .into_iter()

@@ -3,11 +3,9 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, Job, Result};
-use crate::ui::components::basics::number_of;
+use crate::engine::{Engine, Result};
 use crate::ui::context::read_or_missing;
 use crate::ui::error::PageError;
-use crate::ui::model::worker::WorkerRow;
 use crate::ui::pages::worker::model::WorkerView;
 use crate::ui::present::workers::queues_of_worker;
 use crate::ui::present::{rows, worker_row};
@@ -18,26 +16,15 @@ pub async fn load_worker(engine: &Engine, name: &str) -> Result<Option<WorkerVie
     if name.is_empty() {
         return Ok(None);
     }
-    let (running, stalled) = engine.worker(name, None).await?;
-    let known = engine.workers(None).await?;
-    let counts = (number_of(running.len()), number_of(stalled.len()));
-    let jobs: Vec<Job> = running.into_iter().chain(stalled).collect();
-    let worker = match known.into_iter().find(|worker| worker.name == name) {
-        Some(worker) => worker_row(worker),
-        None if jobs.is_empty() => return Ok(None),
-        None => WorkerRow {
-            name: name.to_owned(),
-            last_seen: jobs.iter().map(|job| job.since.0).max().unwrap_or_default(),
-            running: counts.0,
-            stalled: counts.1,
-        },
+    let Some((worker, jobs)) = engine.worker(name).await? else {
+        return Ok(None);
     };
     let (queues, results, run_bars) = queues_of_worker(engine, name).await?;
     Ok(Some(WorkerView {
         queues,
         results,
         run_bars,
-        worker,
+        worker: worker_row(&worker),
         jobs: rows(engine, &jobs),
     }))
 }

@@ -14,12 +14,8 @@ use crate::ui::present::worker_row;
 /// All workers: those with stalled jobs first, then active ones, then by name. Sorting by the last activity would move
 /// rows constantly.
 pub async fn load_workers(engine: &Engine) -> Result<Vec<WorkerRow>> {
-    let mut workers: Vec<WorkerRow> = engine
-        .workers(None)
-        .await?
-        .into_iter()
-        .map(worker_row)
-        .collect();
+    let found = engine.workers(None).await?;
+    let mut workers: Vec<WorkerRow> = found.iter().map(worker_row).collect();
     let now = engine.now(None).0;
     workers.sort_by(|a, b| {
         let order = |worker: &WorkerRow| (Reverse(worker.stalled), worker.activity(now));
