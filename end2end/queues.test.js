@@ -191,7 +191,7 @@ for (const { test, id, javaScriptEnabled } of dashboard.modes) {
     await flash(page, "Operation started.");
     for (const job of jobs.slice(1)) await until(`${job} is stalled`, async () => (await api.job(job)).state === "stalled");
     await page.goto(`/ui/workers/${encodeURIComponent(worker)}`);
-    await page.getByText("This worker holds no jobs.").waitFor();
+    await page.getByText("This worker has no leases.").waitFor();
     await page.getByText("2 expired or timed out").waitFor();
     // The words, the count and the search agree.
     await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);

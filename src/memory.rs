@@ -32,10 +32,17 @@ const WAITING_MAX: usize = 64 << 20;
 /// Bytes that [`Reserved::grow_to`] reserves at once.
 const GROWTH_MIN: usize = 256 << 10;
 
+/// Bytes of the queues that the pages of users and of guests list. Not a part of [`MEMORY_MAX`], so that large requests
+/// of others do not keep users from the dashboard.
+const PAGES_MAX: usize = 192 << 20;
+const PAGES_OF_GUESTS_MAX: usize = 96 << 20;
+
 /// How long a request waits for memory, in total.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
 static MEMORY: Semaphore = Semaphore::const_new(MEMORY_MAX);
+static PAGES: Semaphore = Semaphore::const_new(PAGES_MAX);
+static PAGES_OF_GUESTS: Semaphore = Semaphore::const_new(PAGES_OF_GUESTS_MAX);
 static WAITING: Semaphore = Semaphore::const_new(WAITING_MAX);
 
 /// Large requests that are parsed at the same time.
@@ -49,6 +56,8 @@ task_local! {
 
 struct RequestMemory {
     reserved: Reserved,
+    /// Of [`PAGES`] or [`PAGES_OF_GUESTS`].
+    page: Option<SemaphorePermit<'static>>,
     /// Bytes that are occupied but not yet reserved.
     counted: usize,
     /// How long the request may still wait for more.
@@ -227,6 +236,7 @@ pub async fn of_request<F: Future>(request: F) -> (F::Output, Reserved) {
     };
     let memory = RequestMemory {
         reserved: Reserved::default(),
+        page: None,
         counted: 0,
         wait_left: WAIT_MAX,
     };
@@ -259,6 +269,23 @@ pub async fn reserve_loaded(bytes: usize) -> Result<(), Busy> {
         Ok(()) => keep(acquire_occupied(bytes, None).await?),
         Err(_) => Ok(()),
     }
+}
+
+/// Reserves memory for the queues that a page lists, until the page is complete. Does nothing in a task that serves no
+/// request.
+///
+/// # Errors
+/// [`Busy`].
+pub async fn reserve_page(bytes: usize, is_for_guests: bool) -> Result<(), Busy> {
+    if of_this_request(|_| ()).is_none() {
+        return Ok(());
+    }
+    let (pages, max) = match is_for_guests {
+        true => (&PAGES_OF_GUESTS, PAGES_OF_GUESTS_MAX),
+        false => (&PAGES, PAGES_MAX),
+    };
+    let reserved = wait_for(pages, permits(bytes.min(max))).await?;
+    of_this_request(|request| request.page = Some(reserved)).ok_or(Busy)
 }
 
 /// Keeps the permits until the response of the request of this task has been sent.
@@ -307,7 +334,11 @@ pub async fn fit_response(bytes: u64) -> Result<(), Busy> {
         return Ok(());
     }
     let reserved = take().for_response(bytes).await?;
-    of_this_request(|request| request.reserved = reserved).ok_or(Busy)
+    let kept = of_this_request(|request| {
+        request.reserved = reserved;
+        request.page = None;
+    });
+    kept.ok_or(Busy)
 }
 
 /// Reserves `bytes` for data that a request drops before it ends. Dropping the result releases them. Waits up to 2 s.

@@ -10,10 +10,10 @@ mod logs;
 mod migrations;
 #[path = "tidy/promises.rs"]
 mod promises;
+#[path = "tidy/requests.rs"]
+mod requests;
 #[path = "tidy/statements.rs"]
 mod statements;
-#[path = "tidy/walks.rs"]
-mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -224,7 +224,7 @@ async fn measure_loads(options: &Options, loads: &[Load], targets: &[&Target]) -
     Ok(())
 }
 
-/// Measures a load while `perf` records a profile of the server.
+/// Measures a load while `perf` records a profile of the server and its database.
 async fn profiled(
     target: &Target,
     load: &Load,
@@ -237,7 +237,7 @@ async fn profiled(
     let mut perf = Command::new("perf")
         .args(["record", "-q", "-F", "997", "-g", "-o"])
         .args([file.as_os_str(), OsStr::new("-p")])
-        .arg(target.pids())
+        .arg(target.pids()?)
         .arg("--")
         .args(["sleep", &(seconds.as_secs_f64() + 0.5).to_string()])
         .spawn()

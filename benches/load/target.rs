@@ -207,14 +207,8 @@ impl Target {
         if let Some(database) = self.database {
             let first = times(database)?;
             ticks += first.own + first.ended;
-            for entry in std::fs::read_dir("/proc")? {
-                let pid = entry?.file_name().to_string_lossy().parse();
-                if let Some(times) = pid.ok().and_then(|pid| times(pid).ok())
-                    && times.parent == database
-                {
-                    ticks += times.own;
-                }
-            }
+            let processes = processes_of(database)?;
+            ticks += processes.map(|(_, times)| times.own).sum::<f64>();
         }
         Ok(Duration::from_secs_f64(ticks / self.ticks_per_s))
     }
@@ -224,10 +218,15 @@ impl Target {
         self.log.written(during).await
     }
 
-    /// The process ids of the servers, separated by commas.
-    pub fn pids(&self) -> String {
-        let pids = self.servers.iter().map(|it| it.child.id().to_string());
-        pids.collect::<Vec<_>>().join(",")
+    /// The process IDs of the servers and of their database, separated by commas.
+    pub fn pids(&self) -> Result<String> {
+        let mut pids: Vec<u32> = self.servers.iter().map(|it| it.child.id()).collect();
+        if let Some(database) = self.database {
+            pids.push(database);
+            pids.extend(processes_of(database)?.map(|(pid, _)| pid));
+        }
+        let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+        Ok(pids.join(","))
     }
 
     /// Resident memory of all servers, without their database, in megabytes.
@@ -259,6 +258,14 @@ struct Times {
     own: f64,
     /// Time of the children that have ended.
     ended: f64,
+}
+
+/// The processes that this one has started and that run, and their times.
+fn processes_of(parent: u32) -> Result<impl Iterator<Item = (u32, Times)>> {
+    let all = std::fs::read_dir("/proc")?.filter_map(std::result::Result::ok);
+    let pids = all.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok());
+    let known = pids.filter_map(|pid| Some((pid, times(pid).ok()?)));
+    Ok(known.filter(move |(_, times)| times.parent == parent))
 }
 
 fn times(pid: u32) -> Result<Times> {

@@ -15,7 +15,8 @@ use crate::secret::Hash;
 #[command(next_help_heading = "Authentication and access")]
 pub struct Access {
     /// Admin token: full access to the dashboard, /token, /metrics, qless, Relay and Jobq. Programs send
-    /// `Authorization: Bearer TOKEN`. On the login page it is the password, with any name, unless --admin-user is set.
+    /// `Authorization: Bearer TOKEN`. On the sign-in page it is the password, with any name, unless --admin-user is
+    /// set.
     #[arg(long, env = "SWITCHYARD_ADMIN_TOKEN", hide_env_values = true, value_parser = token, value_name = "TOKEN")]
     #[arg(group = "admin-token-source")]
     pub admin_token: Option<Secret>,
@@ -23,7 +24,7 @@ pub struct Access {
     #[arg(long, env = "SWITCHYARD_ADMIN_TOKEN_FILE", value_parser = token_file, value_name = "PATH")]
     #[arg(group = "admin-token-source")]
     pub admin_token_file: Option<SecretFile>,
-    /// Name of an admin, who signs in with --admin-password on the login page or by Basic authentication, and has the
+    /// Name of an admin, who signs in with --admin-password on the sign-in page or by Basic authentication, and has the
     /// same access as with --admin-token.
     #[arg(long, env = "SWITCHYARD_ADMIN_USER", hide_env_values = true, value_parser = user, value_name = "NAME")]
     #[arg(requires = "admin-password-source")]

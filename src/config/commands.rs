@@ -40,6 +40,7 @@ pub struct Show {
 
 /// The options of `switchyard backup`.
 #[derive(Debug, Args)]
+#[command(mut_arg("database", |arg| arg.help("Database URL: sqlite://FILE")))]
 pub struct Backup {
     /// File to create. It must not exist.
     pub file: PathBuf,
@@ -49,6 +50,7 @@ pub struct Backup {
 
 /// The options of `switchyard restore`.
 #[derive(Debug, Args)]
+#[command(mut_arg("database", |arg| arg.help("Database URL: sqlite://FILE")))]
 pub struct Restore {
     /// Backup to restore.
     pub file: PathBuf,

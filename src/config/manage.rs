@@ -129,12 +129,14 @@ pub enum QueueCommand {
     /// Resume paused queues.
     #[command(visible_alias = "unpause")]
     Resume(QueuesOrAll),
-    /// Create Jobq queues (jobq:NAME). Queues of other APIs are created with their first job.
+    /// Create Jobq queues. Queues of other APIs are created with their first job.
+    #[command(mut_arg("queues", |arg| arg.help("Queues: jobq:NAME")))]
     Create(Queues),
     /// Remove queues from the lists until a job is put into them. Refused for Jobq queues (delete them instead), paused
     /// queues, and queues with unfinished or recurring jobs.
     Forget(Queues),
     /// Delete Jobq queues with all their jobs, or the ready jobs of lmstfy queues.
+    #[command(mut_arg("queues", |arg| arg.help("Queues: jobq:NAME or lmstfy:NAMESPACE/NAME")))]
     Delete {
         #[command(flatten)]
         queues: Queues,
@@ -148,7 +150,7 @@ pub enum QueueCommand {
 pub struct Queues {
     #[command(flatten)]
     pub remote: Remote,
-    /// Queues: NAME (qless), lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
+    /// Queues: NAME (qless), lmstfy:NAMESPACE/NAME or relay:NAME.
     #[arg(value_parser = queue_name, required = true, value_name = "QUEUE")]
     pub queues: Vec<QueueKey>,
 }
@@ -158,7 +160,7 @@ pub struct Queues {
 pub struct QueuesOrAll {
     #[command(flatten)]
     pub remote: Remote,
-    /// Queues: NAME (qless), lmstfy:NAMESPACE/NAME, relay:NAME or jobq:NAME.
+    /// Queues: NAME (qless), lmstfy:NAMESPACE/NAME or relay:NAME.
     #[arg(value_parser = queue_name, required_unless_present = "all", value_name = "QUEUE")]
     pub queues: Vec<QueueKey>,
     /// All listed queues, except Jobq queues.
@@ -427,7 +429,7 @@ pub struct Top {
 /// The options of `switchyard health`.
 #[derive(Debug, Args)]
 pub struct HealthCheck {
-    /// Check only that the process can serve requests, not that it is ready for new ones.
+    /// Check only liveness (`/health/live`): fails if the server must be restarted. Does not check the database.
     #[arg(long)]
     pub live: bool,
     #[command(flatten)]

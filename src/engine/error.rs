@@ -82,10 +82,10 @@ pub enum Error {
     #[error("the token was revoked")]
     Revoked,
     /// The named jobs are too large for one transaction. Callers that can split their request do.
-    #[error("the named jobs are too large for one transaction")]
+    #[error("the named jobs are too large for one transaction; name fewer jobs")]
     Oversized,
     /// The database is unreachable or too slow. The outcome is unknown.
-    #[error("the database is unreachable; try again")]
+    #[error("the database did not respond in time; try again")]
     Unavailable,
     /// Postgres cannot index a name in the request.
     #[error("the ID or queue name is too long; the database accepts at most 2,600 bytes")]
@@ -93,9 +93,9 @@ pub enum Error {
     /// The disk is full; new jobs are refused. Nothing was changed.
     #[error("the disk is full; new jobs are refused until space is freed")]
     Full,
-    /// The database could not be read or written; the outcome is unknown. Clients see this text, so it does not contain
-    /// the driver's error; see [`Error::detail`].
-    #[error("the database is unavailable")]
+    /// The database could not be read or written; the outcome is unknown. Users of the dashboard see this text, so it
+    /// does not contain the driver's error; see [`Error::detail`].
+    #[error("a database statement failed")]
     Store(String),
 }
 

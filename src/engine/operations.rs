@@ -1,7 +1,7 @@
 //! Bulk operations: one action on many jobs. Each is a row that is updated with every batch: a batch is one transaction
 //! that applies the action to up to 500 jobs and stores the progress, so a restart neither repeats nor skips jobs.
-//! `run.rs` runs operations in the background, `batch.rs` one batch, `payloads.rs` matches payloads before, `apply.rs` applies the action to one job, and `undo.rs` restores removed
-//! jobs.
+//! `run.rs` runs operations in the background, `batch.rs` one batch, `payloads.rs` matches payloads before, `apply.rs`
+//! applies the action to one job, and `undo.rs` restores removed jobs.
 
 pub mod apply;
 pub mod batch;
@@ -27,9 +27,10 @@ pub use run::OperationRunner;
 /// Jobs in one operation.
 pub const JOBS_MAX: i64 = 10_000_000;
 
-/// The limits in jobs and bytes up to which an operation keeps the jobs it removes, for undo. Above them it keeps none.
+/// Maximum number of removed jobs that an operation keeps for undo. If it removes more, it keeps none.
 pub const UNDO_JOBS_MAX: i64 = 100_000;
 
+/// Maximum size of the removed jobs that an operation keeps for undo. If they are larger, it keeps none.
 const UNDO_BYTES_MAX: i64 = 64 << 20;
 
 /// Seconds after its end during which an operation can be undone.

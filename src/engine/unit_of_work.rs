@@ -141,7 +141,7 @@ pub struct UnitOfWork {
     /// Dependencies `(job, needs)` to add (true) or remove.
     edges: HashMap<(i64, i64), bool, RandomState>,
     /// What else is removed, before dependencies are added.
-    cuts: dependencies::Cuts,
+    removed_dependencies: dependencies::RemovedDependencies,
     /// Completed jobs whose dependents are released in later transactions.
     pub releases: releases::Releases,
     /// Dependents of jobs that are not fully loaded, for cycle detection.
@@ -216,7 +216,7 @@ impl UnitOfWork {
             loaded_bytes: 0,
             removed: Vec::new(),
             edges: HashMap::default(),
-            cuts: dependencies::Cuts::default(),
+            removed_dependencies: dependencies::RemovedDependencies::default(),
             releases: releases::Releases::new(shared.released_bytes_max),
             dependents: HashMap::new(),
             cycle_search_limit: None,

@@ -66,13 +66,14 @@ impl RedisApi {
     }
 }
 
-/// The error of the engine, if it says nothing about the command: the database is unavailable, full or busy.
+/// The error of the engine, if it says nothing about the command: the database failed, does not respond or is full, or
+/// the server is busy.
 fn outage(error: &Error) -> Option<Reply> {
     match error {
         Error::Store(detail) => {
             // The log has the details, for the operator.
             tracing::error!(error = detail, "a command over the Redis protocol failed");
-            Some(Reply::error("ERR the database is unavailable"))
+            Some(Reply::error("ERR internal error; see the server log"))
         }
         Error::Full => Some(Reply::Error(format!("OOM {error}"))),
         // Clients try again after this code.

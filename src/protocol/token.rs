@@ -181,7 +181,7 @@ fn of_engine(error: &Error) -> Response {
         }
         error => {
             tracing::error!(%error, "a token request failed");
-            let why = "the database is unavailable";
+            let why = "internal error; see the server log";
             error_response(StatusCode::INTERNAL_SERVER_ERROR, why)
         }
     }

@@ -59,8 +59,9 @@ pub enum StoreError {
     /// groups.
     #[error("the transaction is too large")]
     TransactionTooLarge,
-    /// Too many requests wait that were too large together with others. Nothing was changed.
-    #[error("too many large requests wait")]
+    /// Too many requests are queued that were too large together with others, or a read waited too long for a
+    /// connection. Nothing was changed.
+    #[error("too many requests are queued; try again")]
     Busy,
     /// Written data may not be on the disk, so the server must stop.
     #[error("{0}")]

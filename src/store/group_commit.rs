@@ -1,6 +1,6 @@
-//! Group commit: one writer runs many queued requests in one transaction and delivers their results after the commit. It
-//! never waits for further requests, so an idle server responds immediately; on a busy server the next group queues up
-//! while the current one is written.
+//! Group commit: one writer runs many queued requests in one transaction and delivers their results after the commit.
+//! It never waits for further requests, so an idle server responds immediately; on a busy server the next group queues
+//! up while the current one is written.
 
 mod queue;
 
@@ -97,9 +97,10 @@ pub trait GroupRunner: Send + 'static {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
     Shared,
-    /// A request of a client that does not.
-    Alone,
-    /// One of the server or of a user of the dashboard that does not. It does not wait for many of clients.
+    /// A client request that needs a transaction of its own.
+    Exclusive,
+    /// A request of the server or a dashboard user that needs a transaction of its own. It has its own lane, so it does
+    /// not queue behind client requests.
     System,
 }
 
@@ -265,8 +266,9 @@ fn update_disk_full(known: &AtomicBool, is_full: bool) {
 
 /// Runs the group and delivers its outcome. If a single request may have caused a failure, the group is split into
 /// halves that run separately, so that only that request fails: finding one among 512 takes 18 more runs. Of requests
-/// that are too large together, as many run at once as fit a group with the weights that the run has raised. The others are returned, and run later, so that other requests can run in between. `None` if the database can no
-/// longer be trusted: the writer must end, and requests without a response have an unknown outcome.
+/// that are too large together, as many run at once as fit a group with the weights that the run has raised. The others
+/// are returned, and run later, so that other requests can run in between. `None` if the database can no longer be
+/// trusted: the writer must end, and requests without a response have an unknown outcome.
 async fn run_and_respond<R: GroupRunner>(
     connection: &mut Connection,
     runner: &mut R,

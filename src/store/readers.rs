@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::postgres::{self, Listener};
 use super::rows::{Row, Statement, StatementResult};
@@ -59,7 +60,8 @@ impl ReadPermits {
         }
     }
 
-    /// Waits for permits, which the read holds to its end; `None` where there is no limit.
+    /// Waits for permits, which the read holds to its end; `None` where there is no limit. Called in the task of the read:
+    /// the future of a request may not be polled while it waits for another part of its page, and would keep them.
     ///
     /// # Errors
     /// [`StoreError::Busy`] after [`READ_WAIT_MAX`].
@@ -259,13 +261,44 @@ async fn read_long(
     readers: postgres::Readers,
     batch: Vec<Statement>,
 ) -> Result<Vec<StatementResult>, StoreError> {
-    let place = timeout(LONG_WAIT_MAX, LONG_READS.acquire()).await;
-    let place = place.map_err(|_| StoreError::Timeout)?;
-    let held = hold_for_read();
+    let (abandoned, held) = (CancellationToken::new(), hold_for_read());
+    let _caller = abandoned.clone().drop_guard();
     let reading = tokio::spawn(async move {
+        let place = timeout(LONG_WAIT_MAX, LONG_READS.acquire());
+        let place = abandoned.run_until_cancelled(place).await;
+        let place = place.ok_or(StoreError::Stopped)?;
+        let place = place.map_err(|_| StoreError::Timeout)?;
         let outcome = readers.read(ReadKind::Any, batch).await;
         drop((place, held));
         outcome
     });
     reading.await.map_err(|_| StoreError::Stopped)?
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn reads_whose_requests_do_not_continue_delay_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("jobs.db");
+        let readers = sqlite::Readers::open(&file).await.unwrap();
+        let unkeyed = Arc::clone(&readers.permits.unkeyed);
+        let all = u32::try_from(unkeyed.available_permits()).unwrap();
+        let busy = unkeyed.acquire_many_owned(all).await.unwrap();
+        let readers = Readers::Sqlite(readers);
+        let read = || readers.rows(Statement::new("SELECT 1", []));
+        let mut idle: Vec<_> = (0..8).map(|_| Box::pin(read())).collect();
+        assert!(idle.iter_mut().all(|it| it.now_or_never().is_none()));
+        tokio::task::yield_now().await;
+        drop(busy);
+        assert_eq!(read().await.unwrap().len(), 1);
+        for idle in idle {
+            assert_eq!(idle.await.unwrap().len(), 1);
+        }
+        readers.close().await;
+    }
 }

@@ -38,9 +38,9 @@ pub async fn listed_queues(engine: &Engine) -> Result<ListedQueues> {
     Ok(ListedQueues(all_queues(engine).await?))
 }
 
-/// All queues. If there are many, reserves memory for the page first.
+/// All queues, for a page. If there are thousands, reserves memory first.
 pub async fn all_queues(engine: &Engine) -> Result<Arc<Vec<QueueCounts>>> {
-    engine.reserve_queues().await?;
+    engine.reserve_page_of_queues().await?;
     engine.queues(None).await
 }
 
@@ -56,7 +56,7 @@ pub fn without_forgotten(rows: impl Iterator<Item = QueueRow>) -> Vec<QueueRow> 
 
 /// The counts of the whole server.
 pub async fn total(engine: &Engine) -> Result<Counts> {
-    let queues = listed_queues(engine).await?;
+    let queues = ListedQueues(engine.queues(None).await?);
     let counts = queues.iter().map(|queue| queue.counts);
     Ok(counts.fold(Counts::default(), Counts::plus))
 }

@@ -13,13 +13,13 @@ mod crash_copy;
 #[path = "../support/database.rs"]
 mod database;
 mod dead;
+mod empty_queues;
 mod events;
 #[path = "../support/eventually.rs"]
 mod eventually;
 #[expect(dead_code, reason = "the tests of the server use the rest")]
 #[path = "../support/history.rs"]
 mod history;
-mod idle;
 mod limits;
 #[expect(dead_code, reason = "the tests of the server use the rest")]
 #[path = "../support/link.rs"]
@@ -34,10 +34,10 @@ mod pauses;
 #[path = "../support/random.rs"]
 mod random;
 mod readers;
-mod refusals;
+mod rejected_requests;
 mod requests;
 mod retries;
-mod rounds;
+mod round_robin;
 mod schedules;
 mod search;
 mod series;

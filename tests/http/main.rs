@@ -20,6 +20,8 @@ mod cancel;
 #[cfg(test)]
 mod check;
 #[cfg(test)]
+mod claim_several_queues;
+#[cfg(test)]
 mod cli;
 #[cfg(test)]
 mod clock;
@@ -32,9 +34,7 @@ mod complete;
 #[cfg(test)]
 mod concurrency;
 #[cfg(test)]
-mod config;
-#[cfg(test)]
-mod configuration;
+mod config_file;
 #[cfg(test)]
 mod connections;
 #[cfg(test)]
@@ -47,6 +47,8 @@ mod depends;
 mod disk;
 #[cfg(test)]
 mod doctor;
+#[cfg(test)]
+mod documented_examples;
 #[cfg(test)]
 mod due;
 #[cfg(test)]
@@ -80,8 +82,6 @@ mod lists;
 #[cfg(test)]
 mod lmstfy;
 #[cfg(test)]
-mod log;
-#[cfg(test)]
 mod logs;
 #[cfg(all(test, target_os = "linux"))]
 mod machine_clock;
@@ -98,11 +98,15 @@ mod metrics;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
+mod notes;
+#[cfg(test)]
 mod notify;
 #[cfg(test)]
 mod openapi;
 #[cfg(test)]
 mod operations;
+#[cfg(test)]
+mod options;
 #[cfg(test)]
 mod order;
 #[cfg(test)]
@@ -144,11 +148,7 @@ mod roles;
 #[cfg(test)]
 mod rust_page;
 #[cfg(test)]
-mod seed;
-#[cfg(test)]
 mod series;
-#[cfg(test)]
-mod several;
 #[cfg(test)]
 mod sizes;
 #[cfg(test)]

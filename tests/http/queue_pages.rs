@@ -41,7 +41,7 @@ async fn a_queue_shows_its_workers_and_a_worker_its_queues() {
     assert!(queue.contains(" 0 0 0 0 1 0 0 – – "), "{queue}");
     // More jobs were added than ended.
     assert!(queue.contains("Growing by 0."), "{queue}");
-    assert!(queue.contains("added and 0."), "{queue}");
+    assert!(queue.contains(" added, 0."), "{queue}");
     let worker = text(&server, "/ui/workers/ada").await;
     assert!(worker.contains(" 1 0 1 1.0 0 0 0 "), "{worker}");
     assert!(

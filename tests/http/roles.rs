@@ -4,7 +4,7 @@ mod alerts;
 mod audit;
 mod by_hand;
 mod changes;
-mod marks;
+mod chart_events;
 mod mutes;
 mod pages;
 mod paths;

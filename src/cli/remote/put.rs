@@ -103,7 +103,9 @@ fn check(options: &JobPut) -> Result<()> {
     }
     if options.items.is_some() {
         if options.queue.protocol == Protocol::Lmstfy {
-            return Err(Failure::usage("lmstfy jobs have no fields; use --lines"));
+            return Err(Failure::usage(
+                "lmstfy does not support --items; use --lines",
+            ));
         }
         if let Some((name, _)) = is_set.iter().find(|(_, is_set)| *is_set) {
             return Err(Failure::usage(format!(

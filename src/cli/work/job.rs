@@ -15,7 +15,7 @@ pub struct Job {
     /// Further environment variables of its program.
     pub variables: Vec<(&'static str, String)>,
     pub lease: Option<Lease>,
-    pub claim: Claim,
+    pub proof: LeaseProof,
 }
 
 /// A lease, as of the claim.
@@ -28,10 +28,10 @@ pub struct Lease {
     pub can_extend: bool,
 }
 
-/// What an API needs to name the claim.
+/// What a request contains so that the API recognizes the holder of the lease.
 #[derive(Clone, Debug)]
-pub enum Claim {
-    /// By the worker's name.
+pub enum LeaseProof {
+    /// The worker's name.
     Qless,
     Lmstfy,
     Relay(RelayRun),

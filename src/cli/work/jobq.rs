@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::api::{HeartbeatResult, Report, ReportResult, UpcomingJob, parsed};
-use super::job::{Claim, Job};
+use super::job::{Job, LeaseProof};
 use super::outcome::Failure;
 use crate::client::{Client, Error};
 use crate::config::ProtocolOptions;
@@ -163,7 +163,7 @@ impl Jobq {
             attempt: u64::try_from(attempt).ok(),
             variables: Vec::new(),
             lease: None,
-            claim: Claim::Jobq {
+            proof: LeaseProof::Jobq {
                 state: fields.state.to_string(),
             },
         })
@@ -281,9 +281,9 @@ impl Jobq {
 
 /// The state that the poll has set.
 fn own_state(client: &Client, job: &Job) -> Result<Value, Error> {
-    match &job.claim {
-        Claim::Jobq { state } => parsed(client, state),
-        Claim::Qless | Claim::Lmstfy | Claim::Relay(_) => {
+    match &job.proof {
+        LeaseProof::Jobq { state } => parsed(client, state),
+        LeaseProof::Qless | LeaseProof::Lmstfy | LeaseProof::Relay(_) => {
             Err(Error::Invalid("not a job of Jobq".to_owned()))
         }
     }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::api::{Report, ReportResult, UpcomingJob, one_or_many, parsed, unexpected};
-use super::job::{Claim, Job, Lease};
+use super::job::{Job, Lease, LeaseProof};
 use crate::client::{Client, Error, Method, Request};
 
 /// Added to the time that a long poll takes.
@@ -105,7 +105,7 @@ impl Lmstfy {
                 until: received + self.ttr.saturating_sub(LEASE_MARGIN),
                 can_extend: false,
             }),
-            claim: Claim::Lmstfy,
+            proof: LeaseProof::Lmstfy,
         })
     }
 

@@ -10,7 +10,7 @@ use super::api::{
     HeartbeatResult, Report, ReportResult, UpcomingJob, lease, lost_job_message, one_or_many,
     parsed,
 };
-use super::job::{Claim, Job};
+use super::job::{Job, LeaseProof};
 use crate::client::{Client, Error, Response};
 
 /// Added to the time that a long poll takes.
@@ -124,7 +124,7 @@ impl Qless {
                 ("SWITCHYARD_TAGS", fields.tags.join(",")),
             ],
             lease: lease(length, claimed),
-            claim: Claim::Qless,
+            proof: LeaseProof::Qless,
         })
     }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::api::{HeartbeatResult, Report, ReportResult, lease, lost_job_message, parsed};
-use super::job::{Claim, Job, RelayRun};
+use super::job::{Job, LeaseProof, RelayRun};
 use crate::client::{Client, Error, Method, Request};
 
 /// Maximum number of jobs of a claim.
@@ -82,7 +82,7 @@ impl Relay {
             attempt: attempt.and_then(|attempt| u64::try_from(attempt).ok()),
             variables,
             lease: lease(Duration::from_secs(length), sent),
-            claim: Claim::Relay(RelayRun {
+            proof: LeaseProof::Relay(RelayRun {
                 run_id: fields.run_id,
                 timeout: fields.timeout,
                 retries_remaining: fields.retries_remaining,
@@ -107,7 +107,7 @@ impl Relay {
     /// Both verbs that end a run have no effect if it has ended, so they can be repeated, and do not tell whether it
     /// had.
     pub async fn report_outcome(&self, job: &Job, report: &Report) -> Result<ReportResult, Error> {
-        let Claim::Relay(run) = &job.claim else {
+        let LeaseProof::Relay(run) = &job.proof else {
             return Ok(ReportResult::LeftToExpire);
         };
         let replacement = match report {
@@ -134,7 +134,7 @@ impl Relay {
 
     /// A request about the run of this job.
     fn run(&self, method: Method, job: &Job) -> Result<Request, Error> {
-        let Claim::Relay(run) = &job.claim else {
+        let LeaseProof::Relay(run) = &job.proof else {
             return Err(Error::Invalid("not a run of Relay".to_owned()));
         };
         let (queue, id, run) = (job.queue.as_str(), job.id.as_str(), run.run_id.as_str());
@@ -192,7 +192,7 @@ mod tests {
             attempt: None,
             variables: Vec::new(),
             lease: None,
-            claim: Claim::Relay(run.clone()),
+            proof: LeaseProof::Relay(run.clone()),
         };
         let text = replacement(&job, &run, Some(1), &run.run_at).unwrap();
         assert!(text.get().contains(&run.payload), "{text}");

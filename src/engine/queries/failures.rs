@@ -7,7 +7,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::Job;
 use crate::engine::model::page::{LISTED_MAX, Page};
-use crate::engine::queries::job_lists::{List, deep_page_permit, list};
+use crate::engine::queries::job_lists::{List, list};
 use crate::memory::holding;
 use crate::store::{Arg, Row, Statement, StoreError};
 
@@ -34,12 +34,12 @@ pub struct FailureTotals {
 impl Engine {
     /// The failure groups with failed jobs, by name; at most 10,000.
     pub async fn failures(&self) -> Result<Arc<Vec<FailureGroup>>> {
-        let read = Box::pin(async {
-            let statement = Statement::new(FAILURES, [(LISTED_MAX as i64).into()]);
-            let rows = self.0.readers.rows(statement).await?;
-            rows.iter().map(group).collect()
-        });
-        self.share(|it| &it.failures, (), read).await
+        self.share(
+            |it| &it.failures,
+            (),
+            |engine| Box::pin(async move { engine.read_failures().await }),
+        )
+        .await
     }
 
     /// Up to `limit` failure groups, those with the most failed jobs first, and the totals of all groups. If there are
@@ -48,8 +48,25 @@ impl Engine {
         &self,
         limit: usize,
     ) -> Result<Arc<(Vec<FailureGroup>, FailureTotals)>> {
-        let read = Box::pin(self.read_largest_failures(limit));
-        self.share(|it| &it.largest_failures, limit, read).await
+        self.share(
+            |it| &it.largest_failures,
+            limit,
+            move |engine| Box::pin(async move { engine.read_largest_failures(limit).await }),
+        )
+        .await
+    }
+
+    async fn read_failures(&self) -> Result<Vec<FailureGroup>> {
+        let statement = Statement::new(FAILURES, [(LISTED_MAX as i64).into()]);
+        let rows = self.readers().rows(statement).await?;
+        rows.iter().map(group).collect()
+    }
+
+    async fn read_failure_counts(&self) -> Result<Vec<(String, i64)>> {
+        let statement = Statement::new(COUNTS, [(LISTED_MAX as i64).into()]);
+        let rows = self.readers().rows(statement).await?;
+        let count = |row: &Row| Ok((row.text(0)?, row.int(1)?));
+        rows.iter().map(count).collect()
     }
 
     async fn read_largest_failures(
@@ -61,7 +78,7 @@ impl Engine {
             Statement::new(LARGEST, [now.into(), (limit as i64).into()]),
             Statement::new(TOTALS, [now.into()]),
         ];
-        let mut results = self.0.readers.read(batch).await?.into_iter();
+        let mut results = self.readers().read(batch).await?.into_iter();
         let mut rows = || results.next().map(|it| it.rows).unwrap_or_default();
         let (groups, totals) = (rows(), rows());
         let totals = totals.first().map_or(Ok(FailureTotals::default()), |row| {
@@ -77,13 +94,12 @@ impl Engine {
 
     /// The failure groups with failed jobs, by name, and how many they have; at most 10,000.
     pub async fn failure_counts(&self) -> Result<Arc<Vec<(String, i64)>>> {
-        let read = Box::pin(async {
-            let statement = Statement::new(COUNTS, [(LISTED_MAX as i64).into()]);
-            let rows = self.0.readers.rows(statement).await?;
-            let count = |row: &Row| Ok((row.text(0)?, row.int(1)?));
-            rows.iter().map(count).collect()
-        });
-        self.share(|it| &it.failure_counts, (), read).await
+        self.share(
+            |it| &it.failure_counts,
+            (),
+            |engine| Box::pin(async move { engine.read_failure_counts().await }),
+        )
+        .await
     }
 
     /// The number of failed jobs in `group`, and a page of them, newest failure first.
@@ -92,7 +108,7 @@ impl Engine {
     /// [`ResponseTooLarge`, `Busy`](crate::engine::Error).
     pub async fn failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
         let (total, args) = self.failed_with(group, page).await?;
-        let permit = deep_page_permit(page).await?;
+        let permit = self.deep_page_permit(page).await?;
         let jobs = holding(permit, self.read_whole(&FAILED_WITH, &args)).await?;
         Ok((total, jobs))
     }
@@ -103,7 +119,7 @@ impl Engine {
     /// [`Error::Busy`](crate::engine::Error::Busy).
     pub async fn failed_ids(&self, group: &str, page: Page) -> Result<(i64, Vec<String>)> {
         let (total, args) = self.failed_with(group, page).await?;
-        let permit = deep_page_permit(page).await?;
+        let permit = self.deep_page_permit(page).await?;
         let ids = self.readers().rows(Statement::new(FAILED_WITH.ids, args));
         let rows = holding(permit, ids).await?;
         let ids = rows.iter().map(|row| row.text(0));

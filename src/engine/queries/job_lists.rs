@@ -18,8 +18,9 @@ use crate::store::{Arg, Row, Statement, StoreError};
 /// Pages beyond this offset are long scans: the database reads and sorts all rows before them.
 const DEEP_OFFSET: usize = 10_000;
 
-/// For reads of more rows than they return.
+/// For reads of more rows than they return. Guests, of whom only a few reads run, must not keep users waiting.
 static LONG_SCANS: Semaphore = Semaphore::const_new(1);
+static LONG_SCANS_OF_GUESTS: Semaphore = Semaphore::const_new(1);
 
 /// How long a request waits for the permit of such a read.
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -118,7 +119,7 @@ impl Engine {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
-        let permit = deep_page_permit(page).await?;
+        let permit = self.deep_page_permit(page).await?;
         holding(permit, self.read_whole(list, &args)).await
     }
 
@@ -136,7 +137,7 @@ impl Engine {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
-        let permit = deep_page_permit(page).await?;
+        let permit = self.deep_page_permit(page).await?;
         let ids = self.readers().rows(Statement::new(list.ids, args));
         let rows = holding(permit, ids).await?;
         let ids = rows.iter().map(|row| row.text(0));
@@ -199,23 +200,32 @@ impl Engine {
     }
 }
 
-/// Waits for the permit of reads of more rows than they return, so that these occupy only one of the readers.
-///
-/// # Errors
-/// [`Error::Busy`].
-pub(super) async fn long_scan_permit() -> Result<SemaphorePermit<'static>> {
-    let permit = timeout(PERMIT_WAIT_MAX, LONG_SCANS.acquire()).await;
-    permit.ok().and_then(Result::ok).ok_or(Error::Busy)
-}
+impl Engine {
+    /// Waits for the permit of reads of more rows than they return, so that these occupy only one of the readers.
+    ///
+    /// # Errors
+    /// [`Error::Busy`].
+    pub(super) async fn long_scan_permit(&self) -> Result<SemaphorePermit<'static>> {
+        let scans = match self.is_for_guests() {
+            true => &LONG_SCANS_OF_GUESTS,
+            false => &LONG_SCANS,
+        };
+        let permit = timeout(PERMIT_WAIT_MAX, scans.acquire()).await;
+        permit.ok().and_then(Result::ok).ok_or(Error::Busy)
+    }
 
-/// Like [`long_scan_permit`]; pages with small offsets need none.
-///
-/// # Errors
-/// [`Error::Busy`].
-pub(super) async fn deep_page_permit(page: Page) -> Result<Option<SemaphorePermit<'static>>> {
-    match page.offset > DEEP_OFFSET {
-        true => long_scan_permit().await.map(Some),
-        false => Ok(None),
+    /// Like [`Engine::long_scan_permit`]; pages with small offsets need none.
+    ///
+    /// # Errors
+    /// [`Error::Busy`].
+    pub(super) async fn deep_page_permit(
+        &self,
+        page: Page,
+    ) -> Result<Option<SemaphorePermit<'static>>> {
+        match page.offset > DEEP_OFFSET {
+            true => self.long_scan_permit().await.map(Some),
+            false => Ok(None),
+        }
     }
 }
 

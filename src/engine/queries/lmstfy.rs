@@ -67,9 +67,9 @@ const HEAD: &str = concat!(
     job_columns!(),
     " FROM (
         SELECT seq, at FROM (
-            SELECT seq, ready_at AS at FROM jobs WHERE queue = $1 AND state = {waiting}
-                AND (expires_at IS NULL OR expires_at > $2)
-            ORDER BY priority, ready_at, seq LIMIT 1) AS waiting
+            SELECT seq, ready_at AS at FROM (SELECT seq, ready_at, expires_at FROM jobs WHERE queue = $1 AND state = {waiting}
+                                             ORDER BY priority, ready_at, seq LIMIT 20000) AS first_waiting
+            WHERE expires_at IS NULL OR expires_at > $2 LIMIT 1) AS waiting
         UNION ALL
         SELECT seq, at FROM (
             SELECT seq, ready_at AS at FROM (

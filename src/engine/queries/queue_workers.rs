@@ -8,7 +8,6 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{QueueId, QueueKey};
 use crate::engine::model::queue::Queue;
-use crate::engine::queries::job_lists::long_scan_permit;
 use crate::engine::unit_of_work::time_series::{FAILED, MINUTE_US, PUT, RUNS, minute};
 use crate::engine::worker_results::WorkerResults;
 use crate::memory::holding;
@@ -128,7 +127,7 @@ impl Engine {
         self.refresh_cache().await?;
         let now = self.now(None);
         let held = Statement::new(HELD_BY_QUEUE, [worker.into(), now.0.into()]);
-        let held = holding(long_scan_permit().await?, self.readers().rows(held));
+        let held = holding(self.long_scan_permit().await?, self.readers().rows(held));
         let held = leases(held.await?, |row| row.int(0))?;
         let mut results = self.results_by(worker, now);
         let asked: HashMap<QueueId, Time> = self.claims_by(worker);

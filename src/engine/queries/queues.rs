@@ -11,7 +11,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{EffectiveState, QueueId, QueueKey, State};
 use crate::engine::model::queue::{Pause, Queue};
-use crate::memory::{SMALL_MAX, in_place_if_many, reserve};
+use crate::memory::{SMALL_MAX, in_place_if_many, reserve_page};
 use crate::store::{Statement, StatementResult};
 
 /// The number of jobs of a queue in each effective state.
@@ -75,6 +75,9 @@ impl Counts {
 /// The priorities of a queue in which its oldest waiting job is looked for.
 const PRIORITIES_MAX: i64 = 100;
 
+/// Pages whose queues occupy fewer bytes reserve nothing.
+const PAGE_BYTES_MIN: usize = 2 << 20;
+
 /// Bytes that a queue occupies while a response is built: its counts as they are read, as they are listed, and as text.
 const QUEUE_BYTES: usize = 768;
 
@@ -100,26 +103,29 @@ impl Engine {
         if bytes > SMALL_MAX { bytes } else { 0 }
     }
 
-    /// Reserves the memory of a response with all queues, until it has been sent.
+    /// Reserves the memory of a page with all queues, if there are thousands.
     ///
     /// # Errors
     /// [`Error::Busy`](crate::engine::Error::Busy).
-    pub async fn reserve_queues(&self) -> Result<()> {
+    pub async fn reserve_page_of_queues(&self) -> Result<()> {
         match self.size_of_queues() {
-            0 => Ok(()),
-            bytes => Ok(reserve(bytes).await?),
+            0..=PAGE_BYTES_MIN => Ok(()),
+            bytes => Ok(reserve_page(bytes, self.is_for_guests()).await?),
         }
     }
 
-    /// All queues, by the time they were first seen, then by name. A request that lists them first
-    /// [reserves](Engine::reserve_queues) memory.
+    /// All queues, by the time they were first seen, then by name.
     ///
     /// # Errors
     /// [`Error::Busy`](crate::engine::Error::Busy).
     pub async fn queues(&self, now: Option<Time>) -> Result<Arc<Vec<QueueCounts>>> {
         self.refresh_cache().await?;
-        let read = Box::pin(self.count_queues(now));
-        self.share(|it| &it.queues, now, read).await
+        self.share(
+            |it| &it.queues,
+            now,
+            move |engine| Box::pin(async move { engine.count_queues(now).await }),
+        )
+        .await
     }
 
     async fn count_queues(&self, now: Option<Time>) -> Result<Vec<QueueCounts>> {
@@ -131,7 +137,7 @@ impl Engine {
             Statement::new(OLDEST_WAITING, [PRIORITIES_MAX.into()]),
             Statement::new(RECURRING, []),
         ];
-        let answers = self.0.readers.read(batch).await?;
+        let answers = self.readers().read(batch).await?;
         in_place_if_many(self.known_queues().count(), || {
             let (mut counts, oldest, recurring) = counts(answers)?;
             let with_counts = |queue: Arc<Queue>| QueueCounts {

@@ -7,7 +7,7 @@ use crate::engine::model::page::{Page, PageOf, Place, Position, Range};
 use crate::engine::model::recurring::{
     ALL, ALL_PAGES, IN_QUEUE, IN_QUEUE_PAGES, LOAD, Recurring, recurring,
 };
-use crate::engine::queries::job_lists::{deep_page_permit, make_room, size};
+use crate::engine::queries::job_lists::{make_room, size};
 use crate::engine::queries::job_pages::time_args;
 use crate::memory::holding;
 use crate::store::{Arg, Row, Statement};
@@ -36,7 +36,7 @@ impl Engine {
             make_room(size(found.first())?).await?;
             all(&self.readers().rows(statement(IN_QUEUE.whole)).await?)
         };
-        holding(deep_page_permit(page).await?, read).await
+        holding(self.deep_page_permit(page).await?, read).await
     }
 
     /// The recurring jobs of a queue, or of all, by the time their next child is due. Without bodies, and without tags

@@ -112,9 +112,10 @@ impl Engine {
         now: Time,
         on_match: &mut (dyn FnMut(Hit<'_>) + Send),
     ) -> Result<SearchResult> {
-        let mut budget = ScanBudget::within(limits.time);
         let after = after.unwrap_or(i64::MAX);
         let plan = self.plan(search, queues, limits, now).await?;
+        // From here on: a plan may wait for counts that others read.
+        let mut budget = ScanBudget::within(limits.time);
         let mut source = match plan.first() {
             Some(source) => source,
             None => self.numbers(&plan, search, after).await?,

@@ -1,24 +1,27 @@
 //! Reads that count all jobs, workers or failures, so that their cost grows with what is stored. One of them runs at a
 //! time, and requests that wait for the same one share its result.
+//!
+//! Such a read runs in a task of its own. In the future of a request it could not: a page begins to load its parts one
+//! after the other, and continues with a part only when those before it are complete, so the read of one part could wait
+//! forever for that of another.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::time::timeout;
 
-use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::queries::failures::{FailureGroup, FailureTotals};
 use crate::engine::queries::queues::QueueCounts;
 use crate::engine::queries::search::plan::CountedJobs;
 use crate::engine::queries::workers::WorkerCounts;
-use crate::memory::holding;
+use crate::engine::{Engine, ReadsFor};
+use crate::store::StoreError;
 
-/// How long a request waits for the reads of others.
+/// How long a request waits for the result.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The shared reads.
@@ -37,171 +40,179 @@ pub struct SharedReads {
 /// A read with arguments `K` and the result `T`.
 #[derive(Debug)]
 pub struct SharedRead<K, T> {
-    /// How many have begun.
-    begun: AtomicU64,
-    /// Requests that wait for a result. Without any, none is kept.
-    waiting: AtomicUsize,
-    last: Mutex<Option<SharedResult<K, T>>>,
+    /// The reads that wait for their turn, by arguments.
+    waiting: Mutex<Vec<(K, SharedResult<T>)>>,
 }
 
-#[derive(Debug)]
-struct SharedResult<K, T> {
-    /// The value of [`SharedRead::begun`] when its read began.
-    number: u64,
-    arguments: K,
-    result: Arc<T>,
-}
+/// `None` until the read has ended.
+type SharedResult<T> = watch::Receiver<Option<Result<Arc<T>>>>;
 
 impl<K, T> Default for SharedRead<K, T> {
     fn default() -> Self {
         SharedRead {
-            begun: AtomicU64::new(0),
-            waiting: AtomicUsize::new(0),
-            last: Mutex::new(None),
+            waiting: Mutex::default(),
         }
     }
 }
 
-impl<K: PartialEq, T> SharedRead<K, T> {
-    fn lock(&self) -> MutexGuard<'_, Option<SharedResult<K, T>>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The result of the last read, if it had these arguments and began after so many others.
-    fn begun_after(&self, number: u64, arguments: &K) -> Option<Arc<T>> {
-        let last = self.lock();
-        let last = (last.as_ref()).filter(|it| it.number > number && it.arguments == *arguments);
-        last.map(|it| Arc::clone(&it.result))
-    }
-}
-
-/// Counts a request that waits.
-struct Waiting<'a, K: PartialEq, T>(&'a SharedRead<K, T>);
-
-impl<'a, K: PartialEq, T> Waiting<'a, K, T> {
-    fn begin(shared: &'a SharedRead<K, T>) -> Self {
-        shared.waiting.fetch_add(1, Ordering::AcqRel);
-        Waiting(shared)
-    }
-}
-
-impl<K: PartialEq, T> Drop for Waiting<'_, K, T> {
-    fn drop(&mut self) {
-        let mut last = self.0.lock();
-        if self.0.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
-            *last = None;
-        }
+impl<K, T> SharedRead<K, T> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(K, SharedResult<T>)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Engine {
-    /// The result of `read`, which counts something, or of the same read for another request. The latter has begun after
-    /// this call, so that its result contains all that was committed before.
-    ///
-    /// Guests wait as all others do, and share their results: so `read` must not use the readers for guests.
+    /// The result of `read`, which counts something, or of the same read for another request. The latter begins after
+    /// this call, so its result contains all that was committed before. `read` gets an engine that reads for all
+    /// clients: guests wait as users do, and share their results.
     ///
     /// # Errors
-    /// [`Error::Busy`], if reads of others take too long; those of `read`.
-    pub(super) async fn share<K: PartialEq, T>(
+    /// [`Error::Busy`], if it takes longer than 5 s; those of `read`.
+    pub(super) async fn share<K, T, R>(
         &self,
-        of: impl FnOnce(&SharedReads) -> &SharedRead<K, T>,
+        of: fn(&SharedReads) -> &SharedRead<K, T>,
         arguments: K,
-        read: BoxFuture<'_, Result<T>>,
-    ) -> Result<Arc<T>> {
-        let reads = &self.0.long_reads.shared;
-        let shared = of(reads);
-        let _waiting = Waiting::begin(shared);
-        let before = shared.begun.load(Ordering::Acquire);
-        let turn = timeout(WAIT_MAX, Arc::clone(&reads.turn).lock_owned()).await;
-        let turn = turn.map_err(|_| Error::Busy)?;
-        if let Some(result) = shared.begun_after(before, &arguments) {
-            return Ok(result);
+        read: R,
+    ) -> Result<Arc<T>>
+    where
+        K: PartialEq + Clone + Send + 'static,
+        T: Send + Sync + 'static,
+        R: FnOnce(Engine) -> BoxFuture<'static, Result<T>> + Send + 'static,
+    {
+        let mut result = self.join(of, arguments, read);
+        let ended = timeout(WAIT_MAX, result.wait_for(Option::is_some)).await;
+        match ended.map_err(|_| Error::Busy)? {
+            Ok(result) => (*result).clone().ok_or(Error::Busy)?,
+            Err(_) => Err(StoreError::Stopped.into()),
         }
-        let number = shared.begun.fetch_add(1, Ordering::AcqRel) + 1;
-        let read = async {
-            let result = Arc::new(read.await?);
-            // While the turn is held: the next request looks for it.
-            *shared.lock() = Some(SharedResult {
-                number,
-                arguments,
-                result: Arc::clone(&result),
-            });
-            Ok(result)
-        };
-        holding(turn, read).await
+    }
+
+    /// The result of a read that has not begun.
+    fn join<K, T, R>(
+        &self,
+        of: fn(&SharedReads) -> &SharedRead<K, T>,
+        arguments: K,
+        read: R,
+    ) -> SharedResult<T>
+    where
+        K: PartialEq + Clone + Send + 'static,
+        T: Send + Sync + 'static,
+        R: FnOnce(Engine) -> BoxFuture<'static, Result<T>> + Send + 'static,
+    {
+        let mut waiting = of(&self.0.long_reads.shared).lock();
+        if let Some((_, result)) = waiting.iter().find(|(its, _)| *its == arguments) {
+            return result.clone();
+        }
+        let (sender, result) = watch::channel(None);
+        waiting.push((arguments.clone(), result.clone()));
+        drop(waiting);
+        let engine = Engine(Arc::clone(&self.0), None, ReadsFor::All);
+        tokio::spawn(async move {
+            let reads = &engine.0.long_reads.shared;
+            let _turn = Arc::clone(&reads.turn).lock_owned().await;
+            of(reads).lock().retain(|(its, _)| *its != arguments);
+            // Without a receiver, all requests have gone.
+            if sender.receiver_count() > 0 {
+                let result = read(engine.clone()).await.map(Arc::new);
+                sender.send_replace(Some(result));
+            }
+        });
+        result
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use tokio::sync::{Barrier, Notify};
+    use futures::FutureExt;
+    use tokio::sync::Notify;
 
     use super::*;
     use crate::engine::engine_without_tasks;
 
+    type Largest = Arc<(Vec<FailureGroup>, FailureTotals)>;
+
+    /// Reads that wait to be ended.
+    #[derive(Clone, Default)]
+    struct Reads {
+        begun: Arc<AtomicUsize>,
+        end: Arc<Notify>,
+    }
+
+    impl Reads {
+        async fn read(&self, engine: &Engine, limit: usize) -> Result<Largest> {
+            let reads = self.clone();
+            let read = move |_| {
+                let read = async move {
+                    reads.begun.fetch_add(1, Ordering::AcqRel);
+                    reads.end.notified().await;
+                    Ok((Vec::new(), FailureTotals::default()))
+                };
+                read.boxed()
+            };
+            engine.share(|it| &it.largest_failures, limit, read).await
+        }
+
+        async fn have_begun(&self, count: usize) {
+            while self.begun.load(Ordering::Acquire) < count {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
     #[tokio::test]
     async fn requests_that_wait_for_the_same_read_share_the_next_one() {
         let engine = engine_without_tasks().await;
-        let (reads, go) = (AtomicUsize::new(0), Notify::new());
-        let read = async |limit: usize| {
-            let count = async {
-                reads.fetch_add(1, Ordering::AcqRel);
-                go.notified().await;
-                Ok((Vec::new(), FailureTotals::default()))
-            };
-            let shared = engine.share(|it| &it.largest_failures, limit, Box::pin(count));
-            shared.await.unwrap()
-        };
-        let running = || &engine.0.long_reads.shared.largest_failures;
+        let reads = Reads::default();
+        let read = async |limit| reads.read(&engine, limit).await.unwrap();
         // The first one has begun before the others come, which share the second; but not with other arguments.
         let others = async {
-            while reads.load(Ordering::Acquire) == 0 {
-                tokio::task::yield_now().await;
-            }
-            let all = futures::future::join3(read(1), read(1), read(2));
+            reads.have_begun(1).await;
             let ends = async {
-                for _ in 0..3 {
-                    go.notify_one();
-                    tokio::task::yield_now().await;
+                for begun in [2, 3, 3] {
+                    reads.end.notify_one();
+                    reads.have_begun(begun).await;
                 }
             };
-            tokio::join!(all, ends).0
+            tokio::join!(read(1), read(1), read(2), ends)
         };
-        let (first, (second, third, of_two)) = tokio::join!(read(1), others);
-        assert_eq!(reads.load(Ordering::Acquire), 3);
+        let (first, (second, third, of_two, ())) = tokio::join!(read(1), others);
+        assert_eq!(reads.begun.load(Ordering::Acquire), 3);
         assert!(Arc::ptr_eq(&second, &third));
         assert!(!Arc::ptr_eq(&first, &second) && !Arc::ptr_eq(&third, &of_two));
-        assert!(running().lock().is_none(), "nothing is kept");
         engine.close().await;
     }
 
     #[tokio::test]
-    async fn one_shared_read_runs_at_a_time_and_others_wait_for_5_seconds() {
+    async fn a_request_that_does_not_continue_delays_no_other_and_one_that_is_gone_reads_nothing() {
         let engine = engine_without_tasks().await;
+        let reads = Reads::default();
+        reads.end.notify_one();
+        let mut idle = Box::pin(reads.read(&engine, 1));
+        assert!(idle.as_mut().now_or_never().is_none());
+        reads.have_begun(1).await;
+        assert!(reads.read(&engine, 2).now_or_never().is_none());
+        reads.end.notify_one();
+        assert!(reads.read(&engine, 3).await.is_ok());
+        assert_eq!(reads.begun.load(Ordering::Acquire), 2);
+        assert!(idle.await.is_ok());
+        engine.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_request_waits_for_5_seconds() {
+        let engine = engine_without_tasks().await;
+        let reads = Reads::default();
         tokio::time::pause();
-        let begun = Barrier::new(2);
-        let count = async {
-            begun.wait().await;
-            std::future::pending::<Result<Vec<FailureGroup>>>().await
-        };
-        let endless = engine.share(|it| &it.failures, (), Box::pin(count));
-        let none = || Box::pin(async { Ok(Vec::new()) });
-        let waits = async {
-            begun.wait().await;
-            let began = tokio::time::Instant::now();
-            let other = engine.share(|it| &it.failure_counts, (), none());
-            assert_eq!(other.await.err(), Some(Error::Busy));
-            began.elapsed()
-        };
-        tokio::select! {
-            _ = endless => unreachable!("it is endless"),
-            waited = waits => assert!(waited >= WAIT_MAX),
-        }
-        // The endless one was dropped.
-        let other = engine.share(|it| &it.failure_counts, (), none());
-        assert!(other.await.unwrap().is_empty());
+        let began = tokio::time::Instant::now();
+        let (one, two) = tokio::join!(reads.read(&engine, 1), reads.read(&engine, 2));
+        assert_eq!(
+            (one.err(), two.err()),
+            (Some(Error::Busy), Some(Error::Busy))
+        );
+        assert!(began.elapsed() >= WAIT_MAX);
+        assert_eq!(reads.begun.load(Ordering::Acquire), 1, "one at a time");
         tokio::time::resume();
         engine.close().await;
     }

@@ -9,7 +9,6 @@ use tokio::time::timeout;
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::page::{Direction, Page, PageOf, Pages, Place, Position, Range};
-use crate::engine::queries::job_lists::deep_page_permit;
 use crate::engine::queries::job_pages::time_args;
 use crate::memory::holding;
 use crate::store::{Row, Statement, StoreError};
@@ -25,7 +24,7 @@ impl Engine {
             Statement::new(COUNT, [tag.into()]),
             Statement::new(TAGGED, [tag.into(), limit.into(), offset.into()]),
         ];
-        let permit = deep_page_permit(page).await?;
+        let permit = self.deep_page_permit(page).await?;
         let answers = holding(permit, self.readers().read(batch)).await?;
         let mut answers = answers.into_iter();
         let total = match answers.next().unwrap_or_default().rows.first() {

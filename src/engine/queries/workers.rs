@@ -9,7 +9,7 @@ use crate::engine::error::Result;
 use crate::engine::model::job::Job;
 use crate::engine::model::job_rows::job_columns;
 use crate::engine::model::page::LISTED_MAX;
-use crate::engine::queries::job_lists::{jobs, long_scan_permit};
+use crate::engine::queries::job_lists::jobs;
 use crate::memory::holding;
 use crate::store::Statement;
 
@@ -28,8 +28,12 @@ impl Engine {
     /// Workers that were active within `max-worker-age`, last active first; at most 10,000.
     pub async fn workers(&self, now: Option<Time>) -> Result<Arc<Vec<WorkerCounts>>> {
         self.refresh_cache().await?;
-        let read = Box::pin(self.count_by_worker(now));
-        self.share(|it| &it.workers, now, read).await
+        self.share(
+            |it| &it.workers,
+            now,
+            move |engine| Box::pin(async move { engine.count_by_worker(now).await }),
+        )
+        .await
     }
 
     async fn count_by_worker(&self, now: Option<Time>) -> Result<Vec<WorkerCounts>> {
@@ -44,8 +48,7 @@ impl Engine {
         let mut seen: HashMap<String, Time> = HashMap::new();
         let mut held: HashMap<String, (i64, i64)> = HashMap::new();
         let answers = self
-            .0
-            .readers
+            .readers()
             .read(vec![
                 Statement::new(WORKERS, [(LISTED_MAX as i64).into()]),
                 Statement::new(HELD, [now.0.into(), (LISTED_MAX as i64).into()]),
@@ -107,7 +110,7 @@ impl Engine {
         let statement = Statement::new(IDS_HELD_BY, [worker.into()]);
         let (mut held, mut expired) = (Vec::new(), Vec::new());
         let rows = self.readers().rows(statement);
-        for row in holding(long_scan_permit().await?, rows).await? {
+        for row in holding(self.long_scan_permit().await?, rows).await? {
             match row.int(1)? > now {
                 true => held.push(row.text(0)?),
                 false => expired.push(row.text(0)?),
@@ -130,7 +133,7 @@ impl Engine {
             Statement::new(COUNT_HELD_BY, [now.0.into(), name.into()]),
             Statement::new(HELD_BY, [name.into()]),
         ];
-        let answers = holding(long_scan_permit().await?, self.readers().read(batch)).await?;
+        let answers = holding(self.long_scan_permit().await?, self.readers().read(batch)).await?;
         let mut rows = answers.into_iter().map(|answer| answer.rows);
         let counts = rows.next().unwrap_or_default();
         let held = |column| counts.first().map_or(Ok(0), |row| row.int(column));
@@ -175,7 +178,9 @@ FROM jobs WHERE state = {running} AND worker = $2 AND warned = 0";
 const HELD_BY: &str = concat!(
     "SELECT ",
     job_columns!(brief: "1000"),
-    " FROM jobs AS j WHERE j.state = {running} AND j.worker = $1 AND j.warned = 0 ORDER BY j.lease_until DESC, j.seq DESC LIMIT 1000"
+    " FROM (SELECT seq FROM jobs WHERE state = {running} AND worker = $1 AND warned = 0
+            ORDER BY lease_until DESC, seq DESC LIMIT 1000) AS held
+    CROSS JOIN jobs AS j WHERE j.seq = held.seq ORDER BY j.lease_until DESC, j.seq DESC"
 );
 
 const IDS_HELD_BY: &str = "

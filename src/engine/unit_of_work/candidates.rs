@@ -22,8 +22,9 @@ const FEW_WANTED: usize = 64;
 /// Bytes of candidates that a transaction reads for more than [`FEW_WANTED`], not counting the last one of each queue.
 const CANDIDATES_BYTES_MAX: usize = 8 << 20;
 
-/// Due jobs that maintenance has not promoted yet, of which a transaction looks for those with the highest priority.
-const DUE_MAX: usize = 10_000;
+/// Jobs that maintenance has not processed yet: due jobs, of which a transaction looks for those with the highest
+/// priority, and waiting jobs whose time to live has ended, which it passes over.
+const UNPROCESSED_MAX: usize = 10_000;
 
 /// Jobs that a claim may lease, in claim order.
 #[derive(Default)]
@@ -59,7 +60,7 @@ impl UnitOfWork {
                 (*queue).into(),
                 self.now.0.into(),
                 (*count as i64).into(),
-                due_max(wanted.len(), *count).into(),
+                unprocessed_max(wanted.len(), *count).into(),
             ];
             let is_qless = self
                 .queue_by_id(*queue)
@@ -281,9 +282,9 @@ fn bytes_max(wanted: &[WantedJobs]) -> Option<i64> {
     (count > FEW_WANTED).then(|| (CANDIDATES_BYTES_MAX / wanted.len()) as i64)
 }
 
-/// How many due jobs of a queue to look through if claims want `count` of it, and jobs of this many queues.
-fn due_max(queues: usize, count: usize) -> i64 {
-    (DUE_MAX / queues).max(count) as i64
+/// How many such jobs of a queue to look through if claims want `count` of it, and jobs of this many queues.
+fn unprocessed_max(queues: usize, count: usize) -> i64 {
+    (UNPROCESSED_MAX / queues).max(count) as i64
 }
 
 /// Maps a number to an integer with the same ordering.
@@ -379,7 +380,7 @@ mod tests {
             (100, 250, 250),
             (20_000, 1, 1),
         ] {
-            assert_eq!(due_max(queues, count), expected, "{queues} queues");
+            assert_eq!(unprocessed_max(queues, count), expected, "{queues} queues");
         }
     }
 

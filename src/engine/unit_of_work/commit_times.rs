@@ -4,9 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Commits that are remembered, how long they count, and the fewest for which a percentile is reported.
+/// Maximum number of commits that are remembered.
 const COMMITS_MAX: usize = 512;
+
+/// How long a commit counts.
 const WINDOW: Duration = Duration::from_secs(60);
+
+/// Minimum number of commits for which a percentile is reported.
 const COMMITS_MIN: usize = 5;
 
 #[derive(Debug, Default)]

@@ -344,13 +344,13 @@ impl Counters {
         tags.sort_unstable();
         let mut statements = Vec::new();
         if !rows.is_empty() {
-            statements.push(fold(&rows, server));
+            statements.push(add_deltas(&rows, server));
         }
         if !failures.is_empty() {
-            statements.push(Statement::of_rows(FOLD_FAILURES, &failures).with(server));
+            statements.push(Statement::of_rows(ADD_FAILURE_DELTAS, &failures).with(server));
         }
         if !tags.is_empty() {
-            statements.push(Statement::of_rows(FOLD_TAGS, &tags).with(server));
+            statements.push(Statement::of_rows(ADD_TAG_DELTAS, &tags).with(server));
         }
         let (retried, runs) = (self.retried, self.runs);
         (
@@ -372,13 +372,13 @@ fn is_statistic(kind: u8) -> bool {
 }
 
 /// The statement that adds the deltas to the rows of `server`. They are sorted.
-pub fn fold(rows: &[CounterRow], server: i64) -> Statement {
-    Statement::of_rows(FOLD, rows).with(server)
+pub fn add_deltas(rows: &[CounterRow], server: i64) -> Statement {
+    Statement::of_rows(ADD_DELTAS, rows).with(server)
 }
 
 // Chan's formula merges two summaries; plain counters have neither mean nor m2. `WHERE true` keeps SQLite from parsing
 // ON CONFLICT as a join condition.
-const FOLD: &str = "
+const ADD_DELTAS: &str = "
 INSERT INTO tallies (kind, queue, day, slot, server, n, mean, m2)
 SELECT int(0), int(1), int(2), int(3), $2, int(4), real(5), real(6)
 FROM rows($1) WHERE true
@@ -390,12 +390,12 @@ ON CONFLICT (kind, queue, day, slot, server) DO UPDATE SET
                tallies.m2 + excluded.m2 + (excluded.mean - tallies.mean) * (excluded.mean - tallies.mean)
                * tallies.n * excluded.n / (tallies.n + excluded.n) END";
 
-const FOLD_FAILURES: &str = "
+const ADD_FAILURE_DELTAS: &str = "
 INSERT INTO failure_counts (failure_group, queue, server, n)
 SELECT text(0), int(1), $2, int(2) FROM rows($1) WHERE true
 ON CONFLICT (failure_group, queue, server) DO UPDATE SET n = failure_counts.n + excluded.n";
 
-const FOLD_TAGS: &str = "
+const ADD_TAG_DELTAS: &str = "
 INSERT INTO tag_counts (tag, server, n)
 SELECT text(0), $2, int(1) FROM rows($1) WHERE true
 ON CONFLICT (tag, server) DO UPDATE SET n = tag_counts.n + excluded.n";

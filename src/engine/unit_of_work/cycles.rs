@@ -8,8 +8,10 @@ use crate::engine::model::job::{JobKey, QLESS_SCOPE};
 use crate::engine::unit_of_work::{Extent, Needs, UnitOfWork};
 use crate::store::{Statement, StatementResult, StoreError};
 
-/// Edges that a transaction reads, and the length of the longest path, each level of which takes a statement.
+/// Maximum number of edges that a transaction reads.
 pub const EDGES_SEARCHED_MAX: usize = 20_000;
+
+/// Maximum length of a path of dependents. Each level takes a statement.
 const LEVELS_MAX: usize = 200;
 
 /// Steps through dependencies and dependents that the items of a transaction take in memory, if it can be split.

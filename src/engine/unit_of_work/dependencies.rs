@@ -10,7 +10,7 @@ use crate::store::Statement;
 
 /// Dependencies to remove that [`UnitOfWork::edges`] does not name.
 #[derive(Default)]
-pub struct Cuts {
+pub struct RemovedDependencies {
     /// Jobs of which all dependencies are removed.
     jobs: Vec<(i64,)>,
     /// Jobs of which all dependents are removed.
@@ -55,7 +55,7 @@ impl UnitOfWork {
         let (seq, scope) = (job.seq, key.scope);
         let removes_all = is_complete && job.dependencies.is_empty();
         if removes_all {
-            self.cuts.jobs.push((seq,));
+            self.removed_dependencies.jobs.push((seq,));
         }
         for id in gone.iter().cloned() {
             self.forget_dependent(seq, key, JobKey { scope, id }, removes_all);
@@ -93,8 +93,8 @@ impl UnitOfWork {
         }
     }
 
-    /// Removes the dependencies on this job, and returns those of its former dependents that are loaded, unless they are
-    /// released later. Its version stays, because only its list of dependents has changed.
+    /// Removes the dependencies on this job, and returns those of its former dependents that are loaded, unless they
+    /// are released later. Its version stays, because only its list of dependents has changed.
     pub fn take_dependents(&mut self, key: &JobKey) -> Vec<JobKey> {
         let Some(loaded) = self.jobs.get_mut(key) else {
             return Vec::new();
@@ -107,7 +107,7 @@ impl UnitOfWork {
         if later {
             self.releases.defer(seq);
         } else if removes_all && !ids.is_empty() {
-            self.cuts.needs.push((seq,));
+            self.removed_dependencies.needs.push((seq,));
         }
         let scope = key.scope;
         let mut free = Vec::new();
@@ -149,22 +149,22 @@ impl UnitOfWork {
             edges
         };
         let (added, cut) = (edges(added), edges(cut));
-        let mut cuts = std::mem::take(&mut self.cuts);
+        let mut removed = std::mem::take(&mut self.removed_dependencies);
         let mut later = self.releases.take_deferred();
-        for jobs in [&mut cuts.jobs, &mut cuts.needs, &mut later] {
+        for jobs in [&mut removed.jobs, &mut removed.needs, &mut later] {
             jobs.sort_unstable();
             jobs.dedup();
         }
-        cuts.edges.sort_unstable();
+        removed.edges.sort_unstable();
         let mut writes = Vec::new();
-        if !cuts.jobs.is_empty() {
-            writes.push(dependency_rows::remove_all_dependencies(&cuts.jobs));
+        if !removed.jobs.is_empty() {
+            writes.push(dependency_rows::remove_all_dependencies(&removed.jobs));
         }
-        if !cuts.needs.is_empty() {
-            writes.push(dependency_rows::remove_all_dependents(&cuts.needs));
+        if !removed.needs.is_empty() {
+            writes.push(dependency_rows::remove_all_dependents(&removed.needs));
         }
-        if !cuts.edges.is_empty() {
-            writes.push(dependency_rows::remove_dependencies_on(&cuts.edges));
+        if !removed.edges.is_empty() {
+            writes.push(dependency_rows::remove_dependencies_on(&removed.edges));
         }
         if !cut.is_empty() {
             writes.push(dependency_rows::remove_dependencies(&cut));
@@ -202,7 +202,9 @@ impl UnitOfWork {
             // Its version does not show that its dependents have changed.
             self.forget_cached(need.clone());
             if !removes_all {
-                self.cuts.edges.push((seq, need.scope, need.id));
+                self.removed_dependencies
+                    .edges
+                    .push((seq, need.scope, need.id));
             }
             return;
         };

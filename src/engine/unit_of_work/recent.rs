@@ -30,8 +30,10 @@ use crate::engine::unit_of_work::counters::{self, Kind, Summary};
 use crate::engine::unit_of_work::transaction::Runner;
 use crate::store::{Connection, Statement, StoreError};
 
-/// Counters and bytes of events that are kept at most; then the next commit group stores them.
+/// Maximum number of counters in memory; then the next commit group stores them.
 const COUNTERS_MAX: usize = 2_000;
+
+/// Maximum size of the events in memory; then the next commit group stores them.
 const EVENT_BYTES_MAX: usize = 256 * 1_024;
 
 /// Seconds after which the next commit group stores what is deferred, if maintenance is late.
@@ -163,7 +165,10 @@ impl Runner {
     pub async fn store_recent(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let mut writes = Vec::new();
         if !self.unsaved.counters.is_empty() {
-            writes.push(counters::fold(&self.unsaved.rows(), self.peers.number));
+            writes.push(counters::add_deltas(
+                &self.unsaved.rows(),
+                self.peers.number,
+            ));
         }
         let seen = self.seen();
         if self.defers() && !seen.is_empty() {

@@ -132,10 +132,10 @@ pub fn planned(
     (planned, cut)
 }
 
-/// The recurring jobs in the order in which they share what a transaction may search and create; the order within a queue
-/// stays. If there are cron expressions and several claims, half of the transactions begin with the queues for which the
-/// fewest runs may be searched, and the others with the first queue of any claim, so that neither what wants little nor
-/// any single claim waits for all others.
+/// The recurring jobs in the order in which they share what a transaction may search and create; the order within a
+/// queue stays. If there are cron expressions and several claims, transactions at an odd time (in µs) start with the
+/// first queue of one claim, which the time selects, and the others with the queues that need the fewest searches. So
+/// no claim starves, and cheap queues do not wait for expensive ones.
 fn in_turn(wanted: &[WantedJobs], firsts: &[QueueId], mut all: Vec<Due>, now: Time) -> Vec<Due> {
     if firsts.len() < 2 || all.iter().all(|due| due.cron.is_none()) {
         return all;
@@ -158,9 +158,9 @@ fn in_turn(wanted: &[WantedJobs], firsts: &[QueueId], mut all: Vec<Due>, now: Ti
     all
 }
 
-/// At most how many runs are searched to create children of which this many were counted, up to `max`: each of them, and,
-/// to skip missed runs, each of the last ones ([`skip_missed`]). A search steps through the days between two runs, so
-/// those until `searched` count too. Creating the children repeats the count, and skipping runs goes back over it.
+/// An upper bound of the cron searches needed to create `missed` children (counted up to `max`): two for each child,
+/// one for each run kept by the catch-up limit ([`skip_missed`]), and three for every 10 days until `searched`, because
+/// a search steps through the days, first to count the runs, then to skip missed ones, then to create the children.
 fn searches(due: &Due, missed: usize, max: usize, searched: Time) -> usize {
     if due.cron.is_none() {
         return 0;

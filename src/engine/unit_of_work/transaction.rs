@@ -99,7 +99,7 @@ impl GroupRunner for Runner {
         if request.actor.is_some() || system_task.as_ref().is_some_and(|it| !it.is_of_clients()) {
             Sharing::System
         } else if request.now.is_some() || request.needs.oldest.is_some() || system_task.is_some() {
-            Sharing::Alone
+            Sharing::Exclusive
         } else {
             Sharing::Shared
         }

@@ -87,9 +87,10 @@ impl Claim {
     }
 }
 
-/// Retries, and the delay between them, of a claim that got nothing although jobs are available.
+/// Maximum number of retries of a claim that got nothing although jobs are available.
 const ATTEMPTS_MAX: u32 = 3;
 
+/// The delay between these retries.
 const RETRY_DELAY: Duration = Duration::from_millis(4);
 
 /// Maximum number of consecutive transactions of a claim that lease no job although more are available. This happens

@@ -75,7 +75,7 @@ impl ApiError {
                 (StatusCode::PAYLOAD_TOO_LARGE, "response too large")
             }
             ApiError::Engine(Error::Unavailable) => {
-                let body = Json(json!({ "error": "the database is unreachable; try again" }));
+                let body = Json(json!({ "error": Error::Unavailable.to_string() }));
                 let later = [("retry-after", "1")];
                 return (StatusCode::SERVICE_UNAVAILABLE, later, body).into_response();
             }

@@ -83,9 +83,10 @@ impl ApiError {
                 super::call::BODY_BYTES_MAX
             ),
             ApiError::NoSuchOption { option } => format!("option \"{option}\" does not exist"),
-            ApiError::Internal => "internal error; see the server log".to_owned(),
             // The log has the details, for the operator.
-            ApiError::Engine(Error::Store(_)) => "the database is unavailable".to_owned(),
+            ApiError::Internal | ApiError::Engine(Error::Store(_)) => {
+                "internal error; see the server log".to_owned()
+            }
             ApiError::Engine(error) => error.to_string(),
         }
     }

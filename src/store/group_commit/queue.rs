@@ -1,10 +1,10 @@
 //! The requests queued for the writer, and the choice of those that share the next group.
 //!
-//! There are five lanes, which begin groups in turn: small requests, large requests, requests that were put back because
-//! their group was too large, and requests that need a transaction of their own, one lane for clients and one for the
-//! server and for actions of its users. Between two groups of its lane, a request waits for at most one group of each
-//! other lane, however many requests are queued there. A request that is put back weighs more each time, until it runs
-//! alone.
+//! There are five lanes, which begin groups in turn: small requests, large requests, requests that were put back
+//! because their group was too large, and requests that need a transaction of their own, one lane for clients and one
+//! for the server and for actions of its users. Between two groups of its lane, a request waits for at most one group
+//! of each other lane, however many requests are queued there. A request that is put back weighs more each time, until
+//! it runs alone.
 
 use std::collections::VecDeque;
 use std::iter;
@@ -24,7 +24,7 @@ pub const LARGE_QUEUED_MAX: usize = 1_024;
 
 /// Maximum number of queued requests of clients, and of the server, that need a transaction of their own. Running
 /// requests do not count.
-pub const ALONE_QUEUED_MAX: usize = 512;
+pub const EXCLUSIVE_QUEUED_MAX: usize = 512;
 
 /// Maximum number of queued requests that were put back.
 pub const RETURNED_MAX: usize = 1_024;
@@ -41,26 +41,29 @@ const SMALL_WEIGHT_MAX: usize = 512;
 /// Where callers queue their requests.
 pub struct Sender<S> {
     requests: mpsc::UnboundedSender<S>,
-    rooms: Rooms,
+    permits: QueuePermits,
     lane_of: fn(&S) -> Lane,
 }
 
-/// Permits for further requests.
+/// Permits for requests to be queued.
 #[derive(Clone)]
-struct Rooms {
-    all: Arc<Semaphore>,
-    /// Large requests need one of these, too.
+struct QueuePermits {
+    /// Each request that waits or runs holds one of these.
+    total: Arc<Semaphore>,
+    /// Additional permits for large requests.
     large: Arc<Semaphore>,
-    /// And requests that need a transaction of their own, one of these.
-    alone: Arc<Semaphore>,
+    /// Additional permits for client requests that need a transaction of their own.
+    exclusive: Arc<Semaphore>,
+    /// Additional permits for requests of the server or of dashboard users that need a transaction of their own.
     system: Arc<Semaphore>,
 }
 
-impl Rooms {
+impl QueuePermits {
+    /// The additional permits that requests of this lane need.
     fn of(&self, lane: Lane) -> Option<&Semaphore> {
         match lane {
             Lane::Large => Some(&self.large),
-            Lane::Alone => Some(&self.alone),
+            Lane::Exclusive => Some(&self.exclusive),
             Lane::System => Some(&self.system),
             Lane::Small | Lane::Returned => None,
         }
@@ -68,20 +71,20 @@ impl Rooms {
 
     fn close(&self) {
         self.large.close();
-        self.alone.close();
+        self.exclusive.close();
         self.system.close();
-        self.all.close();
+        self.total.close();
     }
 }
 
 /// Where the writer takes the requests from.
 pub struct Queue<R: GroupRunner> {
     requests: mpsc::UnboundedReceiver<R::Request>,
-    rooms: Rooms,
+    permits: QueuePermits,
     small: VecDeque<R::Request>,
     large: VecDeque<R::Request>,
     returned: VecDeque<R::Request>,
-    alone: VecDeque<R::Request>,
+    exclusive: VecDeque<R::Request>,
     system: VecDeque<R::Request>,
     /// The lane that begins the next group, if it has requests.
     turn: Lane,
@@ -96,9 +99,9 @@ enum Lane {
     Large,
     /// Requests that were too large together with others.
     Returned,
-    /// Requests of clients that need a transaction of their own.
-    Alone,
-    /// Those of the server and of users of the dashboard.
+    /// Client requests that need a transaction of their own.
+    Exclusive,
+    /// Requests of the server or of dashboard users that need a transaction of their own.
     System,
 }
 
@@ -107,8 +110,8 @@ impl Lane {
         match self {
             Lane::Small => Lane::Large,
             Lane::Large => Lane::Returned,
-            Lane::Returned => Lane::Alone,
-            Lane::Alone => Lane::System,
+            Lane::Returned => Lane::Exclusive,
+            Lane::Exclusive => Lane::System,
             Lane::System => Lane::Small,
         }
     }
@@ -122,65 +125,70 @@ impl Lane {
 /// An empty queue.
 pub fn queue<R: GroupRunner>() -> (Sender<R::Request>, Queue<R>) {
     let (sender, requests) = mpsc::unbounded_channel();
-    let rooms = Rooms {
-        all: Arc::new(Semaphore::new(QUEUED_MAX)),
+    let permits = QueuePermits {
+        total: Arc::new(Semaphore::new(QUEUED_MAX)),
         large: Arc::new(Semaphore::new(LARGE_QUEUED_MAX)),
-        alone: Arc::new(Semaphore::new(ALONE_QUEUED_MAX)),
-        system: Arc::new(Semaphore::new(ALONE_QUEUED_MAX)),
+        exclusive: Arc::new(Semaphore::new(EXCLUSIVE_QUEUED_MAX)),
+        system: Arc::new(Semaphore::new(EXCLUSIVE_QUEUED_MAX)),
     };
     let queue = Queue {
         requests,
-        rooms: rooms.clone(),
+        permits: permits.clone(),
         small: VecDeque::new(),
         large: VecDeque::new(),
         returned: VecDeque::new(),
-        alone: VecDeque::new(),
+        exclusive: VecDeque::new(),
         system: VecDeque::new(),
         turn: Lane::Small,
         least_first: false,
     };
     let sender = Sender {
         requests: sender,
-        rooms,
+        permits,
         lane_of: lane_of::<R>,
     };
     (sender, queue)
 }
 
 impl<S> Sender<S> {
-    /// Queues a request, as soon as there is room.
+    /// Queues a request as soon as it gets its permits.
     ///
     /// # Errors
     /// [`StoreError::Stopped`].
     pub async fn send(&self, request: S) -> Result<(), StoreError> {
         let stopped = |_| StoreError::Stopped;
-        let of_lane = match self.rooms.of((self.lane_of)(&request)) {
-            Some(room) => Some(room.acquire().await.map_err(stopped)?),
+        let of_lane = match self.permits.of((self.lane_of)(&request)) {
+            Some(permits) => Some(permits.acquire().await.map_err(stopped)?),
             None => None,
         };
-        self.rooms.all.acquire().await.map_err(stopped)?.forget();
+        self.permits
+            .total
+            .acquire()
+            .await
+            .map_err(stopped)?
+            .forget();
         if let Some(permit) = of_lane {
             permit.forget();
         }
         self.requests.send(request).map_err(|_| StoreError::Stopped)
     }
 
-    /// Queues a request if there is room.
+    /// Queues a request if its permits are available.
     ///
     /// # Errors
-    /// The request, if there is no room, or if no more requests are accepted.
+    /// The request, if a permit is not available, or if no more requests are accepted.
     pub fn try_send(&self, request: S) -> Result<(), S> {
-        let of_lane = match self.rooms.of((self.lane_of)(&request)) {
-            Some(room) => match room.try_acquire() {
+        let of_lane = match self.permits.of((self.lane_of)(&request)) {
+            Some(permits) => match permits.try_acquire() {
                 Ok(permit) => Some(permit),
                 Err(_) => return Err(request),
             },
             None => None,
         };
-        let Ok(of_all) = self.rooms.all.try_acquire() else {
+        let Ok(of_total) = self.permits.total.try_acquire() else {
             return Err(request);
         };
-        of_all.forget();
+        of_total.forget();
         if let Some(permit) = of_lane {
             permit.forget();
         }
@@ -189,7 +197,7 @@ impl<S> Sender<S> {
 
     /// The number of requests that wait or run.
     pub fn count(&self) -> usize {
-        QUEUED_MAX - self.rooms.all.available_permits()
+        QUEUED_MAX - self.permits.total.available_permits()
     }
 
     /// Whether no more requests are accepted.
@@ -201,7 +209,7 @@ impl<S> Sender<S> {
 impl<R: GroupRunner> Queue<R> {
     /// Rejects further requests. Queued requests stay.
     pub fn close(&mut self) {
-        self.rooms.close();
+        self.permits.close();
         self.requests.close();
     }
 
@@ -244,19 +252,23 @@ impl<R: GroupRunner> Queue<R> {
             Lane::Small => &mut self.small,
             Lane::Large => &mut self.large,
             Lane::Returned => &mut self.returned,
-            Lane::Alone => &mut self.alone,
+            Lane::Exclusive => &mut self.exclusive,
             Lane::System => &mut self.system,
         }
     }
 
-    /// The requests of the next group. Makes room for further ones of their lanes.
+    /// The requests of the next group. Returns the additional permits of their lanes.
     fn gather(&mut self) -> Vec<R::Request> {
-        let (large, alone, system) = (self.large.len(), self.alone.len(), self.system.len());
+        let (large, exclusive) = (self.large.len(), self.exclusive.len());
+        let system = self.system.len();
         self.drop_abandoned();
         let requests = self.take_group();
-        self.rooms.large.add_permits(large - self.large.len());
-        self.rooms.alone.add_permits(alone - self.alone.len());
-        self.rooms.system.add_permits(system - self.system.len());
+        let permits = &self.permits;
+        permits.large.add_permits(large - self.large.len());
+        permits
+            .exclusive
+            .add_permits(exclusive - self.exclusive.len());
+        permits.system.add_permits(system - self.system.len());
         requests
     }
 
@@ -273,7 +285,7 @@ impl<R: GroupRunner> Queue<R> {
         let mut weight = R::weight(&first);
         let mut requests = vec![first];
         let other = match lane {
-            Lane::Alone | Lane::System => return requests,
+            Lane::Exclusive | Lane::System => return requests,
             Lane::Small => Some(Lane::Large),
             Lane::Large => Some(Lane::Small),
             Lane::Returned => None,
@@ -285,8 +297,8 @@ impl<R: GroupRunner> Queue<R> {
         requests
     }
 
-    /// Takes the oldest request of the lane. From the requests that were put back, it takes every other time the one that
-    /// has loaded the least, which may have been too large only together with others.
+    /// Takes the oldest request of the lane. From the requests that were put back, it takes every other time the one
+    /// that has loaded the least, which may have been too large only together with others.
     fn take_first(&mut self, lane: Lane) -> Option<R::Request> {
         if lane != Lane::Returned {
             return self.lane(lane).pop_front();
@@ -312,8 +324,8 @@ impl<R: GroupRunner> Queue<R> {
         }
     }
 
-    /// Adds requests that were too large together to the end of the lane. If the lane is too long then, removes and returns
-    /// the requests with the largest load; of equal loads the heaviest, and of equal weights the latest.
+    /// Adds requests that were too large together to the end of the lane. If the lane is too long then, removes and
+    /// returns the requests with the largest load; of equal loads the heaviest, and of equal weights the latest.
     #[must_use]
     pub fn put_back(&mut self, requests: Vec<R::Request>) -> Vec<R::Request> {
         self.returned.extend(requests);
@@ -330,22 +342,22 @@ impl<R: GroupRunner> Queue<R> {
         refused.into_iter().map(|(_, request)| request).collect()
     }
 
-    /// Makes room for further requests after `count` have ended.
+    /// Returns the permits of `count` requests that have ended.
     pub fn release(&self, count: usize) {
-        self.rooms.all.add_permits(count);
+        self.permits.total.add_permits(count);
     }
 }
 
 impl<R: GroupRunner> Drop for Queue<R> {
     fn drop(&mut self) {
-        self.rooms.close();
+        self.permits.close();
     }
 }
 
 /// The lane in which the request waits.
 fn lane_of<R: GroupRunner>(request: &R::Request) -> Lane {
     match R::sharing(request) {
-        Sharing::Alone => Lane::Alone,
+        Sharing::Exclusive => Lane::Exclusive,
         Sharing::System => Lane::System,
         Sharing::Shared if is_small::<R>(request) => Lane::Small,
         Sharing::Shared => Lane::Large,
@@ -381,8 +393,8 @@ fn add_fitting<R: GroupRunner>(
     }
 }
 
-/// The requests that fit one group together, and the others. The requests with the smallest load come first, because the
-/// large loads made the group too large.
+/// The requests that fit one group together, and the others. The requests with the smallest load come first, because
+/// the large loads made the group too large.
 pub fn separate_fitting<R: GroupRunner>(
     mut requests: Vec<R::Request>,
 ) -> (Vec<R::Request>, VecDeque<R::Request>) {

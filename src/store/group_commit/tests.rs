@@ -5,12 +5,12 @@ use std::sync::atomic::AtomicU32;
 use tokio::sync::Semaphore;
 use tokio::task::unconstrained;
 
-use super::queue::{ALONE_QUEUED_MAX, LARGE_QUEUED_MAX, QUEUED_MAX, RETURNED_MAX};
+use super::queue::{EXCLUSIVE_QUEUED_MAX, LARGE_QUEUED_MAX, QUEUED_MAX, RETURNED_MAX};
 use super::*;
 use crate::store::{Settings, Store};
 
 /// A request that needs its own transaction.
-const ALONE: usize = 0;
+const EXCLUSIVE: usize = 0;
 
 /// A task of the server.
 const SYSTEM: usize = 998;
@@ -51,7 +51,7 @@ impl GroupRunner for CountingRunner {
 
     fn sharing(request: &usize) -> Sharing {
         match *request {
-            ALONE => Sharing::Alone,
+            EXCLUSIVE => Sharing::Exclusive,
             SYSTEM => Sharing::System,
             _ => Sharing::Shared,
         }
@@ -227,7 +227,7 @@ async fn lanes_begin_groups_in_turn_and_small_requests_pass_any_number_of_large_
         sender.send(2_048).await.expect("the queue is open");
     }
     for _ in 0..3 {
-        sender.send(ALONE).await.expect("the queue is open");
+        sender.send(EXCLUSIVE).await.expect("the queue is open");
     }
     let stop = CancellationToken::new();
     let mut order = Vec::new();
@@ -240,7 +240,7 @@ async fn lanes_begin_groups_in_turn_and_small_requests_pass_any_number_of_large_
     }
     let requests = order.into_iter().flatten().collect::<Vec<_>>();
     let expected = [
-        1, 2_048, ALONE, 2, 2_048, ALONE, 3, 2_048, ALONE, 4, 2_048, 5,
+        1, 2_048, EXCLUSIVE, 2, 2_048, EXCLUSIVE, 3, 2_048, EXCLUSIVE, 4, 2_048, 5,
     ];
     assert_eq!(requests, expected);
 }
@@ -345,22 +345,22 @@ async fn requests_with_transactions_of_their_own_have_room_beside_large_ones() {
     for _ in 0..LARGE_QUEUED_MAX {
         sender.send(2_000).await.expect("the queue is open");
     }
-    let alone = || unconstrained(sender.send(ALONE)).now_or_never();
-    for n in 0..ALONE_QUEUED_MAX {
-        assert!(matches!(alone(), Some(Ok(()))), "{n}");
+    let exclusive = || unconstrained(sender.send(EXCLUSIVE)).now_or_never();
+    for n in 0..EXCLUSIVE_QUEUED_MAX {
+        assert!(matches!(exclusive(), Some(Ok(()))), "{n}");
     }
-    assert!(alone().is_none());
+    assert!(exclusive().is_none());
     for _ in 0..2 {
         let sent = unconstrained(sender.send(SYSTEM)).now_or_never();
         assert!(matches!(sent, Some(Ok(()))));
     }
     assert_eq!(queue.next_group(&stop).await, Some(vec![2_000]));
-    assert!(alone().is_none());
-    assert_eq!(queue.next_group(&stop).await, Some(vec![ALONE]));
-    assert!(alone().is_some());
-    assert!(alone().is_none());
+    assert!(exclusive().is_none());
+    assert_eq!(queue.next_group(&stop).await, Some(vec![EXCLUSIVE]));
+    assert!(exclusive().is_some());
+    assert!(exclusive().is_none());
     // They do not wait for those of clients.
-    for expected in [SYSTEM, 2_000, ALONE, SYSTEM] {
+    for expected in [SYSTEM, 2_000, EXCLUSIVE, SYSTEM] {
         assert_eq!(queue.next_group(&stop).await, Some(vec![expected]));
     }
 }

@@ -19,6 +19,9 @@ use crate::store::{Settings, SharedState, StoreError};
 /// Maximum number of read-only connections, in addition to the writer's.
 const READERS: u32 = 8;
 
+/// One of them, which the [`Listener`] takes from the pool and keeps.
+const LISTENERS: u32 = 1;
+
 /// How long a read may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(4);
 
@@ -58,7 +61,7 @@ impl Readers {
             begin_one: send_mode.is_pooled().then(|| send_mode.begin("BEGIN", "")),
             begin_several: send_mode.begin(SNAPSHOT, ""),
             send_mode,
-            permits: ReadPermits::new(READERS),
+            permits: ReadPermits::new(READERS - LISTENERS),
         })
     }
 
@@ -74,10 +77,13 @@ impl Readers {
         kind: ReadKind,
         batch: Vec<Statement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
-        let (readers, permits) = (self.clone(), self.permits.take(kind).await?);
-        let (abandoned, held) = (CancellationToken::new(), hold_for_read());
+        let (readers, held, abandoned) = (self.clone(), hold_for_read(), CancellationToken::new());
         let _caller = abandoned.clone().drop_guard();
         let reading = tokio::spawn(async move {
+            let permits = abandoned
+                .run_until_cancelled(readers.permits.take(kind))
+                .await;
+            let permits = permits.ok_or(StoreError::Stopped)??;
             let (_held, mut lost) = ((permits, held), 0);
             loop {
                 let reading = readers.try_read(batch.clone(), &abandoned);

@@ -12,7 +12,6 @@ use sqlx::sqlite::{
     SqliteArguments, SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteQueryResult, SqliteRow,
 };
 use sqlx::{Arguments, AssertSqlSafe, Either, Executor};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use super::{PREPARED_BYTES_MAX, options};
@@ -83,8 +82,7 @@ impl Readers {
         kind: ReadKind,
         batch: Vec<Statement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
-        let permits = self.permits.take(kind).await?;
-        read_to_end(self.pool.clone(), batch, permits).await
+        read_to_end(self.pool.clone(), batch, Some((self.permits.clone(), kind))).await
     }
 
     /// Runs the statements like [`Readers::read`], on connections of their own and for at most `time`. Dropping the
@@ -128,7 +126,7 @@ impl Readers {
 
     /// Runs a statement on the connection for pings.
     pub async fn ping(&self, statement: Statement) -> Result<(), StoreError> {
-        read_to_end(self.ping.clone(), vec![statement], [None, None])
+        read_to_end(self.ping.clone(), vec![statement], None)
             .await
             .map(drop)
     }
@@ -158,14 +156,21 @@ impl Readers {
 async fn read_to_end(
     pool: SqlitePool,
     batch: Vec<Statement>,
-    permits: [Option<OwnedSemaphorePermit>; 2],
+    permits: Option<(ReadPermits, ReadKind)>,
 ) -> Result<Vec<StatementResult>, StoreError> {
     let (abandoned, held) = (CancellationToken::new(), hold_for_read());
     let _caller = abandoned.clone().drop_guard();
     let reading = tokio::spawn(async move {
-        let _held = (permits, held);
-        let connection = abandoned.run_until_cancelled(pool.acquire()).await;
-        let mut connection = connection.ok_or(StoreError::Stopped)??;
+        let _held = held;
+        let begins = async {
+            let permits = match permits {
+                Some((permits, kind)) => Some(permits.take(kind).await?),
+                None => None,
+            };
+            Ok::<_, StoreError>((permits, pool.acquire().await?))
+        };
+        let begun = abandoned.run_until_cancelled(begins).await;
+        let (_permits, mut connection) = begun.ok_or(StoreError::Stopped)??;
         read_on(&mut connection, batch).await
     });
     reading.await.map_err(|_| StoreError::Stopped)?

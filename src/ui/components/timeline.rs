@@ -161,7 +161,7 @@ fn verb(state: EffectiveState) -> &'static str {
         EffectiveState::Failed => "failed for",
         EffectiveState::Complete => "complete for",
         EffectiveState::Dead => "dead for",
-        EffectiveState::Record => "recorded for",
+        EffectiveState::Record => "unchanged for",
     }
 }
 
@@ -287,7 +287,7 @@ pub fn line(entry: &Entry, queue_ref: &QueueRef, budget: &FormatBudget) -> AnyVi
             "time to run (TTR) ended without an acknowledgment".into_any()
         }
         EventKind::TimedOut if queue_ref.protocol == Protocol::Relay => {
-            "timed out without a heartbeat".into_any()
+            "lease expired: no heartbeat within its timeout".into_any()
         }
         EventKind::TimedOut => "lease ended: expired or timed out".into_any(),
         EventKind::Retried => match subject {

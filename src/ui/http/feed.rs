@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -14,7 +14,7 @@ use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt, stream};
 use serde::Serialize;
-use tokio::sync::{Mutex, Notify, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -71,7 +71,7 @@ impl Feed {
             stop: stop.clone(),
             news: watch::Sender::new(Snapshot::default()),
             subscribed: Notify::new(),
-            cached: Mutex::new(None),
+            cached: Mutex::default(),
             streams: Streams::default(),
         }));
         let task = feed.clone();
@@ -92,16 +92,20 @@ impl Feed {
         self.0.news.receiver_count()
     }
 
+    fn lock_cached(&self) -> MutexGuard<'_, Option<(Instant, Counts)>> {
+        self.0.cached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The counts of the whole server, at most 1 s old.
     pub async fn counts(&self) -> Result<Counts> {
-        let mut cached = self.0.cached.lock().await;
-        if let Some((at, counts)) = *cached
+        let cached = *self.lock_cached();
+        if let Some((at, counts)) = cached
             && at.elapsed() < INTERVAL
         {
             return Ok(counts);
         }
         let counts = present::total(&self.0.engine).await?;
-        *cached = Some((Instant::now(), counts));
+        *self.lock_cached() = Some((Instant::now(), counts));
         Ok(counts)
     }
 
@@ -126,7 +130,7 @@ impl Feed {
     }
 
     async fn publish(&self, version: u64, counts: Counts) {
-        *self.0.cached.lock().await = Some((Instant::now(), counts));
+        *self.lock_cached() = Some((Instant::now(), counts));
         self.0.news.send_if_modified(|news| {
             let changed = news.seq == 0 || news.version != version || news.counts != counts;
             if changed {
@@ -184,7 +188,7 @@ const STREAMS_MAX: usize = 128;
 
 /// The number of open streams per listener.
 #[derive(Clone, Default)]
-struct Streams(Arc<StdMutex<HashMap<String, usize>>>);
+struct Streams(Arc<Mutex<HashMap<String, usize>>>);
 
 impl Streams {
     /// Counts a stream; `None` at the limit.

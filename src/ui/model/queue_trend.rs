@@ -14,7 +14,7 @@ const EQUAL_SHARE: f64 = 0.02;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueTrend {
     /// Waiting, running and stalled jobs.
-    pub backlog: i64,
+    pub unfinished: i64,
     pub put: f64,
     /// Completed, failed or dead-lettered.
     pub ended: f64,
@@ -26,10 +26,10 @@ impl QueueTrend {
         let (put, ended) = (self.put, self.ended);
         let shrinks = ended - put;
         if ended <= 0.0 && put <= 0.0 {
-            return "No jobs added or finished in the last 5 min.".to_owned();
+            return "No jobs added, completed or failed in the last 5 min.".to_owned();
         }
         let rates = format!(
-            "{} added and {} finished per minute",
+            "{} added, {} completed or failed per minute",
             rate(put),
             rate(ended)
         );
@@ -39,7 +39,7 @@ impl QueueTrend {
         if shrinks < 0.0 {
             return format!("Growing by {}: {rates}.", jobs_per_minute(-shrinks));
         }
-        let minutes = self.backlog as f64 / shrinks;
+        let minutes = self.unfinished as f64 / shrinks;
         if minutes > EMPTY_AFTER_MAX {
             return format!("At this rate, empty in more than 30 days: {rates}.");
         }
@@ -85,9 +85,9 @@ fn rounded(value: f64) -> i64 {
 mod tests {
     use super::*;
 
-    fn sentence(backlog: i64, put: f64, ended: f64) -> String {
+    fn sentence(unfinished: i64, put: f64, ended: f64) -> String {
         QueueTrend {
-            backlog,
+            unfinished,
             put,
             ended,
         }
@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn a_queue_that_shrinks_has_an_estimate() {
-        let rates = "300 added and 540 finished per minute.";
-        for (backlog, time) in [
+        let rates = "300 added, 540 completed or failed per minute.";
+        for (unfinished, time) in [
             (1, "1 min"),
             (2_880, "12 min"),
             (240 * 100, "2 h"),
@@ -105,11 +105,11 @@ mod tests {
             (240 * 1_440 * 3, "3 days"),
         ] {
             let expected = format!("At this rate, empty in about {time}: {rates}");
-            assert_eq!(sentence(backlog, 300.0, 540.0), expected);
+            assert_eq!(sentence(unfinished, 300.0, 540.0), expected);
         }
         assert_eq!(
             sentence(100_000, 0.0, 1.04),
-            "At this rate, empty in more than 30 days: 0 added and 1 finished per minute."
+            "At this rate, empty in more than 30 days: 0 added, 1 completed or failed per minute."
         );
     }
 
@@ -117,19 +117,19 @@ mod tests {
     fn a_queue_that_does_not_shrink_has_no_estimate() {
         assert_eq!(
             sentence(5, 1_420.0, 1_300.0),
-            "Growing by 120 jobs per minute: 1,420 added and 1,300 finished per minute."
+            "Growing by 120 jobs per minute: 1,420 added, 1,300 completed or failed per minute."
         );
         assert_eq!(
             sentence(5, 1.0, 0.0),
-            "Growing by 1 job per minute: 1 added and 0 finished per minute."
+            "Growing by 1 job per minute: 1 added, 0 completed or failed per minute."
         );
         assert_eq!(
             sentence(5, 100.0, 101.0),
-            "Stable: 100 added and 101 finished per minute."
+            "Stable: 100 added, 101 completed or failed per minute."
         );
         assert_eq!(
             sentence(5, 0.0, 0.0),
-            "No jobs added or finished in the last 5 min."
+            "No jobs added, completed or failed in the last 5 min."
         );
     }
 }

@@ -54,7 +54,7 @@ pub fn WorkerPage() -> impl IntoView {
             <div class=CARD>
                 {bulk::bar(bar, &request)}
                 {if view.jobs.is_empty() {
-                    empty_note("This worker holds no jobs.")
+                    empty_note("This worker has no leases.")
                 } else {
                     job_list::jobs("Jobs of this worker", JobList::Worker, &view.jobs, &request)
                 }}
@@ -71,13 +71,12 @@ pub fn WorkerPage() -> impl IntoView {
 /// The button that removes the worker from the lists. Only for inactive workers, because an active worker would
 /// reappear at once.
 fn forget(worker: &WorkerRow, request: &PageRequest) -> AnyView {
-    let held = worker.running + worker.stalled;
-    let jobs = match held {
+    let leases = match worker.running + worker.stalled {
         0 => String::new(),
+        1 => " Its lease stays valid until another worker claims the job.".to_owned(),
         n => format!(
-            " It keeps the {} it holds until another worker claims {}.",
-            plural(n, "job", "jobs"),
-            if n == 1 { "it" } else { "them" },
+            " Its {} stay valid until another worker claims the jobs.",
+            plural(n, "lease", "leases"),
         ),
     };
     confirm_dialog(ConfirmDialog {
@@ -86,7 +85,7 @@ fn forget(worker: &WorkerRow, request: &PageRequest) -> AnyView {
         danger: false,
         title: "Forget this worker?".to_owned(),
         text: format!(
-            "Hides the worker from the lists until it claims jobs or sends a heartbeat.{jobs}"
+            "Hides the worker from the lists until it claims jobs or sends a heartbeat.{leases}"
         ),
         action: ForgetWorker::PATH,
         fields: vec![

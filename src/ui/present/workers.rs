@@ -24,7 +24,7 @@ pub async fn activity(
         ..
     } = queue.counts;
     let trend = (!queue.paused && waiting > 0).then(|| QueueTrend {
-        backlog: waiting + running + stalled,
+        unfinished: waiting + running + stalled,
         put: found.rates.put,
         ended: found.rates.ended,
     });

@@ -123,10 +123,10 @@ WHERE (seq, version) IN (SELECT seq, version FROM jobs)";
 
 /// No index shows which of the jobs with expired leases have ended.
 #[tokio::test]
-async fn a_claim_looks_at_100_more_expired_leases_than_it_wants_and_maintenance_deletes_what_has_ended()
+async fn a_claim_looks_at_1000_more_expired_leases_than_it_wants_and_maintenance_deletes_what_has_ended()
  {
     let engine = engine_without_tasks().await;
-    for (ended, claimed) in [(100, 1), (101, 0)] {
+    for (ended, claimed) in [(1_000, 1), (1_001, 0)] {
         publish(&engine, vec![queue(0); ended + 1]).await;
         run_sql(&engine, END).await;
         assert_eq!(claim(&engine).await, claimed, "{ended}");
@@ -143,10 +143,10 @@ UPDATE jobs SET expires_at = CASE WHEN seq = (SELECT max(seq) FROM jobs) THEN NU
 WHERE (seq, version) IN (SELECT seq, version FROM jobs)";
 
 #[tokio::test]
-async fn a_claim_looks_at_2000_more_waiting_jobs_than_it_wants_and_the_deletion_of_ended_ones_wakes_polls()
+async fn a_claim_looks_at_10000_more_waiting_jobs_than_it_wants_and_the_deletion_of_ended_ones_wakes_polls()
  {
     let engine = engine_without_tasks().await;
-    for (ended, claimed) in [(2_000, 1), (2_001, 0)] {
+    for (ended, claimed) in [(10_000, 1), (10_001, 0)] {
         publish(&engine, vec![queue(0); ended + 1]).await;
         run_sql(&engine, END_WAITING).await;
         assert_eq!(claim(&engine).await, claimed, "{ended}");

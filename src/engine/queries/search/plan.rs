@@ -174,7 +174,11 @@ impl Engine {
                 self.readers().read(batch).await?
             }
         };
-        let counts = self.share(|it| &it.counted_jobs, (), Box::pin(self.count_jobs()));
+        let counts = self.share(
+            |it| &it.counted_jobs,
+            (),
+            |engine| Box::pin(async move { engine.count_jobs().await }),
+        );
         let counts = counts.await?;
         let searched = counts
             .iter()
@@ -199,7 +203,7 @@ impl Engine {
 
     /// The numbers of jobs in each queue and state.
     async fn count_jobs(&self) -> Result<Vec<CountedJobs>> {
-        let rows = self.0.readers.rows(Statement::new(COUNTS, [])).await?;
+        let rows = self.readers().rows(Statement::new(COUNTS, [])).await?;
         in_place_if_many(rows.len(), || {
             let counts = rows.iter().map(counted_jobs);
             Ok(counts.collect::<Result<_, _>>()?)

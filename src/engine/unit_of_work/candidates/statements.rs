@@ -5,9 +5,9 @@ use crate::engine::model::job_rows::{job_bytes, job_columns};
 /// The first few each of: jobs with expired leases, waiting jobs, and due jobs that maintenance has not promoted yet; for
 /// qless, also jobs taken from their workers. Of more than `$4` due jobs, considers those due first.
 ///
-/// Only jobs of other protocols have a time to live. Excludes those for which it has ended, but looks at only 2,000 more
-/// waiting jobs than are wanted, and at 100 more with expired leases, for which no index shows when it ends. Maintenance
-/// deletes these soon, and then wakes the polls of the queue.
+/// Only jobs of other protocols have a time to live. Excludes those for which it has ended, but looks at only `$4` more
+/// waiting jobs than are wanted. Looks at a tenth as many with expired leases, for which no index shows when it ends.
+/// Maintenance deletes these soon, and then wakes the polls of the queue.
 ///
 /// The outer limits change nothing: with them, SQLite prepares to sort jobs only if there are any, and opens the table
 /// of jobs once instead of once for each part.
@@ -41,7 +41,7 @@ macro_rules! next_jobs {
                 SELECT ", $columns, " FROM (SELECT ", $expired, " FROM (
                                      SELECT seq AS number FROM jobs
                                      WHERE queue = $1 AND state = {running} AND lease_until <= $2
-                                     ORDER BY lease_until, seq LIMIT $3 + 100) AS first_expired CROSS JOIN jobs AS x
+                                     ORDER BY lease_until, seq LIMIT $3 + $4 / 10) AS first_expired CROSS JOIN jobs AS x
                                  WHERE seq = number AND queue = $1 AND state = {running} AND lease_until <= $2
                                      AND (expires_at IS NULL OR expires_at > $2)
                                  ORDER BY lease_until, seq LIMIT $3 + 0 {skip_locked:x}) AS expired
@@ -51,7 +51,7 @@ macro_rules! next_jobs {
             SELECT ", $columns, " FROM (SELECT ", $available, " FROM (
                                      SELECT seq, priority, ready_at, expires_at FROM jobs
                                      WHERE queue = $1 AND state = {waiting}
-                                     ORDER BY priority, ready_at, seq LIMIT $3 + 2000 {skip_locked}) AS first_waiting
+                                     ORDER BY priority, ready_at, seq LIMIT $3 + $4 {skip_locked}) AS first_waiting
                                  WHERE expires_at IS NULL OR expires_at > $2 LIMIT $3 + 0) AS waiting
             UNION ALL
             SELECT ", $columns, " FROM (

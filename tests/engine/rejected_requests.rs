@@ -1,4 +1,4 @@
-//! A refused request changes nothing.
+//! A rejected request changes nothing.
 
 use super::*;
 

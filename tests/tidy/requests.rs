@@ -1,4 +1,4 @@
-//! The walks in `ARCHITECTURE.md` name files and items that exist.
+//! The five requests in `ARCHITECTURE.md` name files and items that exist.
 
 use std::fs;
 
@@ -24,14 +24,14 @@ fn defines(text: &str, item: &str) -> bool {
     })
 }
 
-/// In the walks "Five requests", each file exists, and defines the items that are named before it.
+/// In the section "Five requests", each file exists, and defines the items that are named before it.
 #[test]
 fn the_five_requests_name_existing_files_and_items() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let (_, walks) = text.split_once("## Five requests").expect("the walks");
-    let (walks, _) = walks.split_once("\n## ").expect("the next section");
+    let (_, requests) = text.split_once("## Five requests").expect("the section");
+    let (requests, _) = requests.split_once("\n## ").expect("the next section");
     let (mut wrong, mut files) = (Vec::new(), 0);
-    for row in walks.lines().filter(|line| line.starts_with("| ")) {
+    for row in requests.lines().filter(|line| line.starts_with("| ")) {
         let mut items = Vec::new();
         for span in code_spans(row) {
             if !span.ends_with(".rs") {
@@ -51,6 +51,9 @@ fn the_five_requests_name_existing_files_and_items() {
             }
         }
     }
-    assert!(files > 20, "the walks name files: {files}");
-    assert_none(&wrong, "the walks in ARCHITECTURE.md name existing items");
+    assert!(files > 20, "the five requests name files: {files}");
+    assert_none(
+        &wrong,
+        "the five requests in ARCHITECTURE.md name existing items",
+    );
 }
