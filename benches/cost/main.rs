@@ -68,7 +68,12 @@ fn gate(accept: bool) -> Result<bool> {
         return Ok(true);
     }
     let committed = Figures::read(&fs::read_to_string(FIGURES)?)?;
-    Ok(counted.compare(&committed))
+    if counted.compare(&committed) {
+        return Ok(true);
+    }
+    // A run can need 2 % more than another, because the seeds of hash maps and the addresses of memory are random.
+    println!("counting again");
+    Ok(counted.lowest(&count()?).compare(&committed))
 }
 
 /// How often the sections run. The lowest count is used, because interference between threads only increases a count.

@@ -26,11 +26,6 @@ const JOBS_SHOWN: usize = 10;
 
 /// Polls of Jobq.
 const POLLS: usize = 50;
-/// Polls with the same query. The first one searches for candidates, and half a second later another one would search
-/// again. Few enough share a query that all of them take a fraction of that time, even under callgrind on a busy
-/// machine.
-const POLLS_PER_QUERY: usize = 10;
-
 /// Requests before the first section of each kind, which prepare the statements on each database connection and grow
 /// buffers.
 const WARM_UP: usize = 50;
@@ -242,9 +237,10 @@ impl Driver {
         let queue = "/api/v0/queue/hosts";
         let create = format!(r#"{{"payload":{}}}"#, self.body);
         let mut polls = 0..;
-        // Whitespace makes the queries different, at almost no cost.
+        // Whitespace makes the queries different, so that each poll searches. Polls with the same query would share a
+        // search for half a second, and how many do depends on the load of the machine.
         let mut poll = || {
-            let space = " ".repeat(polls.next().unwrap_or(0) / POLLS_PER_QUERY);
+            let space = " ".repeat(polls.next().unwrap_or(0));
             let query = format!(r#"[["IS","j.state",null]{space}]"#);
             let body = format!(r#"{{"query":{query},"state":["ASSIGNED"]}}"#);
             ("POST", format!("{queue}/poll_job"), body, 200)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +15,9 @@ use crate::traces::{POSTGRES, SQLITE, StatementSpan};
 
 /// Maximum number of long reads at once, so that these never occupy the connections of the others.
 pub const LONG_READS_MAX: u32 = 2;
+
+/// Of these, at most one is for guests.
+static LONG_READS_OF_GUESTS: Semaphore = Semaphore::const_new(1);
 
 /// How long a long read waits until it may begin.
 pub const LONG_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -71,6 +74,18 @@ impl ReadPermits {
     ) -> Result<[Option<OwnedSemaphorePermit>; 2], StoreError> {
         let taken = timeout(READ_WAIT_MAX, self.wait(kind)).await;
         taken.map_err(|_| StoreError::Busy)
+    }
+
+    /// Waits for the permit of a long read; `None` unless it is for guests.
+    ///
+    /// # Errors
+    /// [`StoreError::Timeout`] after [`LONG_WAIT_MAX`].
+    pub async fn take_long(&self) -> Result<Option<SemaphorePermit<'static>>, StoreError> {
+        if self.own.is_none() {
+            return Ok(None);
+        }
+        let taken = timeout(LONG_WAIT_MAX, LONG_READS_OF_GUESTS.acquire()).await;
+        Ok(taken.map_err(|_| StoreError::Timeout)?.ok())
     }
 
     async fn wait(&self, kind: ReadKind) -> [Option<OwnedSemaphorePermit>; 2] {
@@ -264,12 +279,15 @@ async fn read_long(
     let (abandoned, held) = (CancellationToken::new(), hold_for_read());
     let _caller = abandoned.clone().drop_guard();
     let reading = tokio::spawn(async move {
-        let place = timeout(LONG_WAIT_MAX, LONG_READS.acquire());
-        let place = abandoned.run_until_cancelled(place).await;
-        let place = place.ok_or(StoreError::Stopped)?;
-        let place = place.map_err(|_| StoreError::Timeout)?;
+        let begins = async {
+            let of_guests = readers.permits.take_long().await?;
+            let place = timeout(LONG_WAIT_MAX, LONG_READS.acquire()).await;
+            Ok::<_, StoreError>((of_guests, place.map_err(|_| StoreError::Timeout)?))
+        };
+        let begun = abandoned.run_until_cancelled(begins).await;
+        let places = begun.ok_or(StoreError::Stopped)??;
         let outcome = readers.read(ReadKind::Any, batch).await;
-        drop((place, held));
+        drop((places, held));
         outcome
     });
     reading.await.map_err(|_| StoreError::Stopped)?
@@ -300,5 +318,16 @@ mod tests {
             assert_eq!(idle.await.unwrap().len(), 1);
         }
         readers.close().await;
+    }
+
+    #[tokio::test]
+    async fn one_long_read_is_for_guests() {
+        let mut permits = ReadPermits::new(4);
+        assert!(permits.take_long().await.unwrap().is_none());
+        permits.own = Some(Arc::new(Semaphore::new(GUEST_READS_MAX)));
+        let first = permits.take_long().await.unwrap();
+        assert!(permits.take_long().now_or_never().is_none());
+        drop(first);
+        assert!(permits.take_long().await.unwrap().is_some());
     }
 }

@@ -7,6 +7,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::budget::{Budget, BudgetExceeded};
+use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
 
 /// Work that runs inline, which takes well under 1 ms. A batch that exceeds it starts again on a blocking thread.
@@ -19,9 +20,16 @@ pub const TIME_MAX: Duration = Duration::from_secs(2);
 const AT_ONCE: usize = 2;
 static RUNNING: Semaphore = Semaphore::const_new(AT_ONCE);
 
+/// Guests occupy at most one of the threads.
+static RUNNING_FOR_GUESTS: Semaphore = Semaphore::const_new(1);
+
 /// Waits for the permit to run large work on a blocking thread. `None` if that takes too long.
 pub async fn blocking_permit() -> Option<SemaphorePermit<'static>> {
-    timeout(TIME_MAX, RUNNING.acquire()).await.ok()?.ok()
+    permit(&RUNNING).await
+}
+
+async fn permit(running: &'static Semaphore) -> Option<SemaphorePermit<'static>> {
+    timeout(TIME_MAX, running.acquire()).await.ok()?.ok()
 }
 
 /// The result of an evaluation that may have run out of budget.
@@ -38,6 +46,17 @@ pub struct Evaluated<T> {
 pub struct Allowance {
     work: u64,
     time: Duration,
+    is_for_guests: bool,
+}
+
+impl Engine {
+    /// The allowance of a request: so many steps and bytes, and [`TIME_MAX`].
+    pub fn allowance(&self, work: u64) -> Allowance {
+        Allowance {
+            is_for_guests: self.is_for_guests(),
+            ..Allowance::new(work)
+        }
+    }
 }
 
 impl Allowance {
@@ -46,6 +65,7 @@ impl Allowance {
         Allowance {
             work,
             time: TIME_MAX,
+            is_for_guests: false,
         }
     }
 
@@ -75,7 +95,11 @@ impl Allowance {
             self.take(before - small.remaining(), begun);
             return Ok(here);
         }
-        let permit = blocking_permit().await.ok_or(Error::Busy)?;
+        let of_guests = match self.is_for_guests {
+            true => Some(permit(&RUNNING_FOR_GUESTS).await.ok_or(Error::Busy)?),
+            false => None,
+        };
+        let permit = (of_guests, blocking_permit().await.ok_or(Error::Busy)?);
         let (begun, work) = (Instant::now(), self.work);
         let mut budget = Budget::new(work).with_deadline(begun + self.time);
         let run = move || {
@@ -105,6 +129,7 @@ mod tests {
     use tokio::task::JoinSet;
 
     use super::*;
+    use crate::engine::engine_without_tasks;
 
     fn spending(work: usize) -> impl Fn(&mut Budget) -> Evaluated<()> + Send + 'static {
         move |budget| Evaluated {
@@ -186,6 +211,7 @@ mod tests {
         let done = allowance.run(spending(200_000)).await.unwrap();
         assert_eq!(done.spent, Some(BudgetExceeded::Work));
         let mut late = Allowance {
+            is_for_guests: false,
             work: 300_000,
             time: Duration::ZERO,
         };
@@ -193,5 +219,19 @@ mod tests {
             let done = late.run(spending(work)).await.unwrap();
             assert_eq!(done.spent, Some(BudgetExceeded::Time), "{work}");
         }
+    }
+
+    #[tokio::test]
+    async fn guests_occupy_one_thread() {
+        let engine = engine_without_tasks().await;
+        let guest = engine.for_guests();
+        let _permit = RUNNING_FOR_GUESTS.acquire().await.unwrap();
+        tokio::time::pause();
+        let of_guest = guest.allowance(1_000_000).run(spending(200_000)).await;
+        assert_eq!(of_guest.err(), Some(Error::Busy));
+        tokio::time::resume();
+        let of_user = engine.allowance(1_000_000).run(spending(200_000)).await;
+        assert_eq!(of_user.unwrap().spent, None);
+        engine.close().await;
     }
 }

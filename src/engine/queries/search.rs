@@ -115,7 +115,7 @@ impl Engine {
         let after = after.unwrap_or(i64::MAX);
         let plan = self.plan(search, queues, limits, now).await?;
         // From here on: a plan may wait for counts that others read.
-        let mut budget = ScanBudget::within(limits.time);
+        let mut budget = ScanBudget::within(limits.time, self);
         let mut source = match plan.first() {
             Some(source) => source,
             None => self.numbers(&plan, search, after).await?,

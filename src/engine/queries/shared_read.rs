@@ -21,6 +21,9 @@ use crate::engine::queries::workers::WorkerCounts;
 use crate::engine::{Engine, ReadsFor};
 use crate::store::StoreError;
 
+/// Reads with different arguments that wait for their turn: those of a client's time can all differ.
+const WAITING_MAX: usize = 8;
+
 /// How long a request waits for the result.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -67,7 +70,7 @@ impl Engine {
     /// clients: guests wait as users do, and share their results.
     ///
     /// # Errors
-    /// [`Error::Busy`], if it takes longer than 5 s; those of `read`.
+    /// [`Error::Busy`], if it takes longer than 5 s, or if reads with 8 other arguments wait; those of `read`.
     pub(super) async fn share<K, T, R>(
         &self,
         of: fn(&SharedReads) -> &SharedRead<K, T>,
@@ -79,7 +82,7 @@ impl Engine {
         T: Send + Sync + 'static,
         R: FnOnce(Engine) -> BoxFuture<'static, Result<T>> + Send + 'static,
     {
-        let mut result = self.join(of, arguments, read);
+        let mut result = self.join(of, arguments, read).ok_or(Error::Busy)?;
         let ended = timeout(WAIT_MAX, result.wait_for(Option::is_some)).await;
         match ended.map_err(|_| Error::Busy)? {
             Ok(result) => (*result).clone().ok_or(Error::Busy)?,
@@ -87,13 +90,13 @@ impl Engine {
         }
     }
 
-    /// The result of a read that has not begun.
+    /// The result of a read that has not begun; `None` if too many wait.
     fn join<K, T, R>(
         &self,
         of: fn(&SharedReads) -> &SharedRead<K, T>,
         arguments: K,
         read: R,
-    ) -> SharedResult<T>
+    ) -> Option<SharedResult<T>>
     where
         K: PartialEq + Clone + Send + 'static,
         T: Send + Sync + 'static,
@@ -101,7 +104,10 @@ impl Engine {
     {
         let mut waiting = of(&self.0.long_reads.shared).lock();
         if let Some((_, result)) = waiting.iter().find(|(its, _)| *its == arguments) {
-            return result.clone();
+            return Some(result.clone());
+        }
+        if waiting.len() >= WAITING_MAX {
+            return None;
         }
         let (sender, result) = watch::channel(None);
         waiting.push((arguments.clone(), result.clone()));
@@ -117,7 +123,7 @@ impl Engine {
                 sender.send_replace(Some(result));
             }
         });
-        result
+        Some(result)
     }
 }
 

@@ -271,22 +271,17 @@ impl Engine {
     /// Stores the statistics and events that are deferred, so that queries find them. If that fails or takes too long,
     /// they find less; the writer has logged the error.
     pub(in crate::engine) async fn store_recent(&self) {
-        let is_unsaved = || self.recent().is_unsaved.load(Ordering::Acquire);
-        if !is_unsaved() {
+        if !self.recent().is_unsaved.load(Ordering::Acquire) {
             return;
         }
-        let stored = async {
-            let storing = Arc::clone(&self.recent().storing).lock_owned().await;
-            if is_unsaved() {
-                let engine = Engine(Arc::clone(&self.0), None, ReadsFor::All);
-                let store = async move {
-                    // Until the request has ended, even if the reader no longer waits for it.
-                    let _storing = storing;
-                    drop(engine.run_system_task(SystemTask::StoreRecent).await);
-                };
-                drop(tokio::spawn(store).await);
+        let engine = Engine(Arc::clone(&self.0), None, ReadsFor::All);
+        // In a task of its own: it continues if the reader no longer waits for it.
+        let stored = tokio::spawn(async move {
+            let _storing = engine.recent().storing.lock().await;
+            if engine.recent().is_unsaved.load(Ordering::Acquire) {
+                drop(engine.run_system_task(SystemTask::StoreRecent).await);
             }
-        };
+        });
         drop(tokio::time::timeout(STORE_WAIT_MAX, stored).await);
     }
 

@@ -96,13 +96,16 @@ impl Readers {
         batch: Vec<Statement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
         let (long, closing) = (self.long.clone(), Arc::clone(&self.closing));
+        let permits = self.permits.clone();
         let (abandoned, held) = (CancellationToken::new(), hold_for_read());
         let (_caller, waiting) = (abandoned.clone().drop_guard(), abandoned.clone());
         let end = Instant::now() + time;
         let reading = tokio::spawn(async move {
             let _held = held;
-            let connection = waiting.run_until_cancelled(long.acquire()).await;
-            let mut connection = connection.ok_or(StoreError::Stopped)??;
+            let begins =
+                async { Ok::<_, StoreError>((permits.take_long().await?, long.acquire().await?)) };
+            let begun = waiting.run_until_cancelled(begins).await;
+            let (_permit, mut connection) = begun.ok_or(StoreError::Stopped)??;
             let is_over = move || {
                 let must_end = abandoned.is_cancelled() || closing.load(Ordering::Relaxed);
                 must_end || Instant::now() >= end

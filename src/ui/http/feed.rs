@@ -12,7 +12,8 @@ use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
-use futures::{Stream, StreamExt, stream};
+use futures::future::{BoxFuture, Shared};
+use futures::{FutureExt, Stream, StreamExt, stream};
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
@@ -49,6 +50,15 @@ struct Snapshot {
     version: u64,
 }
 
+/// The counts that pages show.
+#[derive(Default)]
+struct CachedCounts {
+    /// The last ones, and when their read began.
+    last: Option<(Instant, Counts)>,
+    /// The read for the pages that wait for newer ones.
+    reading: Option<Shared<BoxFuture<'static, Result<Counts>>>>,
+}
+
 /// The feed; cheap to clone.
 #[derive(Clone)]
 pub struct Feed(Arc<Inner>);
@@ -59,7 +69,7 @@ struct Inner {
     news: watch::Sender<Snapshot>,
     /// Notified when a listener subscribes.
     subscribed: Notify,
-    cached: Mutex<Option<(Instant, Counts)>>,
+    cached: Mutex<CachedCounts>,
     streams: Streams,
 }
 
@@ -92,21 +102,35 @@ impl Feed {
         self.0.news.receiver_count()
     }
 
-    fn lock_cached(&self) -> MutexGuard<'_, Option<(Instant, Counts)>> {
+    fn lock_cached(&self) -> MutexGuard<'_, CachedCounts> {
         self.0.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The counts of the whole server, at most 1 s old.
     pub async fn counts(&self) -> Result<Counts> {
-        let cached = *self.lock_cached();
-        if let Some((at, counts)) = cached
-            && at.elapsed() < INTERVAL
-        {
-            return Ok(counts);
+        let reading = {
+            let mut cached = self.lock_cached();
+            if let Some((at, counts)) = cached.last
+                && at.elapsed() < INTERVAL
+            {
+                return Ok(counts);
+            }
+            let begin = || self.clone().read_counts().boxed().shared();
+            cached.reading.get_or_insert_with(begin).clone()
+        };
+        reading.await
+    }
+
+    /// All parts of a page that show counts wait for the same read.
+    async fn read_counts(self) -> Result<Counts> {
+        let began = Instant::now();
+        let counts = present::total(&self.0.engine).await;
+        let mut cached = self.lock_cached();
+        cached.reading = None;
+        if let Ok(counts) = counts {
+            cached.last = Some((began, counts));
         }
-        let counts = present::total(&self.0.engine).await?;
-        *self.lock_cached() = Some((Instant::now(), counts));
-        Ok(counts)
+        counts
     }
 
     async fn run(self) {
@@ -130,7 +154,7 @@ impl Feed {
     }
 
     async fn publish(&self, version: u64, counts: Counts) {
-        *self.lock_cached() = Some((Instant::now(), counts));
+        self.lock_cached().last = Some((Instant::now(), counts));
         self.0.news.send_if_modified(|news| {
             let changed = news.seq == 0 || news.version != version || news.counts != counts;
             if changed {
@@ -277,4 +301,26 @@ pub async fn events(State(dashboard): State<Dashboard>, info: RequestInfo) -> Re
     });
     let events = events.take_until(unauthenticated(dashboard, info));
     (headers, Sse::new(events)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::engine_without_tasks;
+
+    /// A page begins to load all its parts, and then completes one after the other.
+    #[tokio::test]
+    async fn the_parts_of_a_page_wait_for_the_same_counts() {
+        let engine = engine_without_tasks().await;
+        let feed = Feed::start(engine.clone(), CancellationToken::new());
+        let mut parts: Vec<_> = (0..3).map(|_| Box::pin(feed.counts())).collect();
+        assert!(parts.iter_mut().all(|it| it.now_or_never().is_none()));
+        assert!(feed.lock_cached().reading.is_some());
+        for part in parts {
+            assert_eq!(part.await, Ok(Counts::default()));
+        }
+        assert!(feed.lock_cached().reading.is_none());
+        assert!(feed.lock_cached().last.is_some());
+        engine.close().await;
+    }
 }

@@ -143,10 +143,10 @@ UPDATE jobs SET expires_at = CASE WHEN seq = (SELECT max(seq) FROM jobs) THEN NU
 WHERE (seq, version) IN (SELECT seq, version FROM jobs)";
 
 #[tokio::test]
-async fn a_claim_looks_at_10000_more_waiting_jobs_than_it_wants_and_the_deletion_of_ended_ones_wakes_polls()
+async fn a_claim_looks_at_2000_more_waiting_jobs_than_it_wants_and_the_deletion_of_ended_ones_wakes_polls()
  {
     let engine = engine_without_tasks().await;
-    for (ended, claimed) in [(10_000, 1), (10_001, 0)] {
+    for (ended, claimed) in [(2_000, 1), (2_001, 0)] {
         publish(&engine, vec![queue(0); ended + 1]).await;
         run_sql(&engine, END_WAITING).await;
         assert_eq!(claim(&engine).await, claimed, "{ended}");

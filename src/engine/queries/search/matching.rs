@@ -53,11 +53,11 @@ pub struct ScanBudget {
 }
 
 impl ScanBudget {
-    pub fn within(time: Duration) -> ScanBudget {
+    pub fn within(time: Duration, engine: &Engine) -> ScanBudget {
         ScanBudget {
             begun: Instant::now(),
             time,
-            allowance: Allowance::new(WORK_MAX),
+            allowance: engine.allowance(WORK_MAX),
             rows: 0,
             bytes: 0,
         }

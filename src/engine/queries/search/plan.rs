@@ -183,7 +183,9 @@ impl Engine {
         let searched = counts
             .iter()
             .filter(|row| searched_state(row, &states).is_some());
-        let matching = matching_queues(search, queues, searched.map(|(queue, ..)| *queue)).await?;
+        let searched = searched.map(|(queue, ..)| *queue);
+        let allowance = self.allowance(NAMES_WORK_MAX);
+        let matching = matching_queues(search, queues, searched, allowance).await?;
         let counts = in_place_if_many(counts.len(), || {
             StateCounts::count(&counts, &matching, &states)
         });
@@ -265,6 +267,7 @@ async fn matching_queues(
     search: &Search,
     queues: &QueuesById,
     ids: impl Iterator<Item = QueueId>,
+    mut allowance: Allowance,
 ) -> Result<HashSet<QueueId>> {
     let mut ids: Vec<QueueId> = ids.collect();
     ids.sort_unstable();
@@ -272,7 +275,6 @@ async fn matching_queues(
     let known = |id: QueueId| Some((id, Arc::clone(queues.get(&id)?)));
     let known: Arc<Vec<_>> = Arc::new(ids.into_iter().filter_map(known).collect());
     let (search, names) = (search.clone(), Arc::clone(&known));
-    let mut allowance = Allowance::new(NAMES_WORK_MAX);
     let matched = allowance.run(move |work| {
         each(&names, |(_, queue)| {
             let key = &queue.key;
@@ -433,7 +435,13 @@ mod tests {
         let matching = async |terms: usize| {
             let search = "-queue:*z ".repeat(terms) + "queue:*7";
             let search = Search::parse(&search).unwrap();
-            let found = matching_queues(&search, &queues, queues.keys().copied()).await;
+            let found = matching_queues(
+                &search,
+                &queues,
+                queues.keys().copied(),
+                Allowance::new(NAMES_WORK_MAX),
+            )
+            .await;
             found.unwrap().len()
         };
         assert_eq!(matching(1).await, 100);

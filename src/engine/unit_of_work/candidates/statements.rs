@@ -5,9 +5,9 @@ use crate::engine::model::job_rows::{job_bytes, job_columns};
 /// The first few each of: jobs with expired leases, waiting jobs, and due jobs that maintenance has not promoted yet; for
 /// qless, also jobs taken from their workers. Of more than `$4` due jobs, considers those due first.
 ///
-/// Only jobs of other protocols have a time to live. Excludes those for which it has ended, but looks at only `$4` more
-/// waiting jobs than are wanted. Looks at a tenth as many with expired leases, for which no index shows when it ends.
-/// Maintenance deletes these soon, and then wakes the polls of the queue.
+/// Only jobs of other protocols have a time to live. Excludes those for which it has ended, but looks at only a
+/// fifth of `$4` more waiting jobs than are wanted, because Postgres locks each, and at a tenth of `$4` more with expired
+/// leases, for which no index shows when it ends. Maintenance deletes these soon, and then wakes the polls of the queue.
 ///
 /// The outer limits change nothing: with them, SQLite prepares to sort jobs only if there are any, and opens the table
 /// of jobs once instead of once for each part.
@@ -51,7 +51,7 @@ macro_rules! next_jobs {
             SELECT ", $columns, " FROM (SELECT ", $available, " FROM (
                                      SELECT seq, priority, ready_at, expires_at FROM jobs
                                      WHERE queue = $1 AND state = {waiting}
-                                     ORDER BY priority, ready_at, seq LIMIT $3 + $4 {skip_locked}) AS first_waiting
+                                     ORDER BY priority, ready_at, seq LIMIT $3 + $4 / 5 {skip_locked}) AS first_waiting
                                  WHERE expires_at IS NULL OR expires_at > $2 LIMIT $3 + 0) AS waiting
             UNION ALL
             SELECT ", $columns, " FROM (

@@ -145,7 +145,7 @@ pub async fn load_failures(
     let mut rows = load_groups(engine).await?;
     let failed = rows.iter().map(|row| row.count).sum();
     rows.retain(|row| since.is_none_or(|since| row.last >= Some(since.0)));
-    let (mut rows, unchecked) = filtered(rows, text, FILTERED_BYTES_MAX).await?;
+    let (mut rows, unchecked) = filtered(rows, text, engine.allowance(FILTERED_BYTES_MAX)).await?;
     let more = rows.len().saturating_sub(GROUPS_MAX);
     rows.truncate(GROUPS_MAX);
     let mut groups = load_details(engine, rows, since, now).await?;
@@ -173,7 +173,7 @@ pub async fn load_failures(
 async fn filtered(
     rows: Vec<GroupRow>,
     text: &str,
-    bytes_max: u64,
+    mut allowance: Allowance,
 ) -> Result<(Vec<GroupRow>, usize)> {
     if text.is_empty() {
         return Ok((rows, 0));
@@ -199,7 +199,7 @@ async fn filtered(
             }
         }
     };
-    let matches = Allowance::new(bytes_max).run(evaluate).await?.value;
+    let matches = allowance.run(evaluate).await?.value;
     let unchecked = rows.len() - matches.len();
     let rows = Arc::unwrap_or_clone(rows).into_iter().zip(matches);
     let matching = rows.filter_map(|(row, is_match)| is_match.then_some(row));
@@ -241,7 +241,7 @@ async fn load_details(
     let first = since.unwrap_or(Time(i64::MIN));
     let newest = engine.failed_since(&names, first, LISTED_MESSAGES).await?;
     let mut queues = engine.failed_by_queue().await?;
-    let mut allowance = Allowance::new(FINGERPRINT_CHARS_MAX);
+    let mut allowance = engine.allowance(FINGERPRINT_CHARS_MAX);
     let mut groups = Vec::new();
     let mut of_each = day.into_iter().zip(newest).enumerate();
     for row in rows {
@@ -281,7 +281,7 @@ pub async fn load_failure(
     let first = range.since().unwrap_or(Time(i64::MIN));
     let newest = engine.failed_since(&[group], first, GROUP_JOBS_MAX).await?;
     let newest = newest.into_iter().next().unwrap_or_default();
-    let mut allowance = Allowance::new(FINGERPRINT_CHARS_MAX);
+    let mut allowance = engine.allowance(FINGERPRINT_CHARS_MAX);
     let (newest, prints) = fingerprints(newest, &mut allowance).await?;
     let mut kinds = message_kinds(&newest, &prints);
     let selected_kind = find_kind(&kinds, fingerprint);

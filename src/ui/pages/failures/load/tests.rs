@@ -15,7 +15,9 @@ async fn names(text: &str, bytes_max: u64) -> (Vec<String>, usize) {
         group("Refused", &format!("{}TIME", "x".repeat(89))),
         group("Other", "by timer"),
     ];
-    let (rows, unchecked) = filtered(rows, text, bytes_max).await.unwrap();
+    let (rows, unchecked) = filtered(rows, text, Allowance::new(bytes_max))
+        .await
+        .unwrap();
     (rows.into_iter().map(|row| row.group).collect(), unchecked)
 }
 
