@@ -11,7 +11,7 @@ use crate::engine::model::job::QueueId;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
 use crate::engine::queries::batch_size::BatchSizer;
-use crate::engine::queries::evaluate::{Allowance, Evaluated};
+use crate::engine::queries::evaluate::Evaluated;
 use crate::engine::queries::record_batches::{
     Memory, Part, Position, by_id, end, is_one, limits_ids, list, micros, next, window_end,
 };
@@ -196,7 +196,7 @@ impl Engine {
         let id = self.existing_queue_id(queue).await?;
         let (now, hint) = (self.now(None), query.hint());
         let (mut all, mut bytes) = (Vec::new(), 0);
-        let (mut sizer, mut allowance) = (BatchSizer::default(), Allowance::new(WORK_MAX));
+        let (mut sizer, mut allowance) = (BatchSizer::default(), self.allowance(WORK_MAX));
         if hint.ids.is_empty() || hint.modified.is_empty() {
             return Ok(all);
         }

@@ -277,7 +277,10 @@ impl Engine {
         let engine = Engine(Arc::clone(&self.0), None, ReadsFor::All);
         // In a task of its own: it continues if the reader no longer waits for it.
         let stored = tokio::spawn(async move {
-            let _storing = engine.recent().storing.lock().await;
+            let storing = engine.recent().storing.lock();
+            let Ok(_storing) = tokio::time::timeout(STORE_WAIT_MAX, storing).await else {
+                return;
+            };
             if engine.recent().is_unsaved.load(Ordering::Acquire) {
                 drop(engine.run_system_task(SystemTask::StoreRecent).await);
             }

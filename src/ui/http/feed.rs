@@ -12,15 +12,14 @@ use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
-use futures::future::{BoxFuture, Shared};
-use futures::{FutureExt, Stream, StreamExt, stream};
+use futures::{Stream, StreamExt, stream};
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::AuthMethod;
-use crate::engine::{Engine, Result, keep_running};
+use crate::engine::{Engine, Error, Result, keep_running};
 use crate::request::network;
 use crate::secret::Hash;
 use crate::ui::http::Dashboard;
@@ -53,11 +52,14 @@ struct Snapshot {
 /// The counts that pages show.
 #[derive(Default)]
 struct CachedCounts {
-    /// The last ones, and when their read began.
+    /// The last ones, and when they were read.
     last: Option<(Instant, Counts)>,
-    /// The read for the pages that wait for newer ones.
-    reading: Option<Shared<BoxFuture<'static, Result<Counts>>>>,
+    /// The last read, and when it began. Pages join it for as long as they may use its result.
+    reading: Option<(Instant, Reading)>,
 }
+
+/// `None` until the read has ended.
+type Reading = watch::Receiver<Option<Result<Counts>>>;
 
 /// The feed; cheap to clone.
 #[derive(Clone)]
@@ -108,29 +110,40 @@ impl Feed {
 
     /// The counts of the whole server, at most 1 s old.
     pub async fn counts(&self) -> Result<Counts> {
-        let reading = {
+        let mut reading = {
             let mut cached = self.lock_cached();
             if let Some((at, counts)) = cached.last
                 && at.elapsed() < INTERVAL
             {
                 return Ok(counts);
             }
-            let begin = || self.clone().read_counts().boxed().shared();
-            cached.reading.get_or_insert_with(begin).clone()
+            match &cached.reading {
+                Some((began, reading)) if began.elapsed() < INTERVAL => reading.clone(),
+                _ => {
+                    let reading = self.begin_reading();
+                    cached.reading = Some((Instant::now(), reading.clone()));
+                    reading
+                }
+            }
         };
-        reading.await
+        match reading.wait_for(Option::is_some).await {
+            Ok(counts) => (*counts).clone().ok_or(Error::Unavailable)?,
+            Err(_) => Err(Error::Unavailable),
+        }
     }
 
-    /// All parts of a page that show counts wait for the same read.
-    async fn read_counts(self) -> Result<Counts> {
-        let began = Instant::now();
-        let counts = present::total(&self.0.engine).await;
-        let mut cached = self.lock_cached();
-        cached.reading = None;
-        if let Ok(counts) = counts {
-            cached.last = Some((began, counts));
-        }
-        counts
+    /// Reads the counts in a task of its own: the parts of a page that show them are not polled all the time.
+    fn begin_reading(&self) -> Reading {
+        let (sender, reading) = watch::channel(None);
+        let feed = self.clone();
+        tokio::spawn(async move {
+            let counts = present::total(&feed.0.engine).await;
+            if let Ok(counts) = counts {
+                feed.lock_cached().last = Some((Instant::now(), counts));
+            }
+            sender.send_replace(Some(counts));
+        });
+        reading
     }
 
     async fn run(self) {
@@ -305,22 +318,25 @@ pub async fn events(State(dashboard): State<Dashboard>, info: RequestInfo) -> Re
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
     use crate::engine::engine_without_tasks;
 
-    /// A page begins to load all its parts, and then completes one after the other.
+    /// A page begins to load all its parts, and then completes one after the other; or its client disconnects.
     #[tokio::test]
-    async fn the_parts_of_a_page_wait_for_the_same_counts() {
+    async fn the_parts_of_a_page_wait_for_the_same_counts_which_are_read_without_them() {
         let engine = engine_without_tasks().await;
         let feed = Feed::start(engine.clone(), CancellationToken::new());
         let mut parts: Vec<_> = (0..3).map(|_| Box::pin(feed.counts())).collect();
         assert!(parts.iter_mut().all(|it| it.now_or_never().is_none()));
-        assert!(feed.lock_cached().reading.is_some());
+        let (_, mut reading) = feed.lock_cached().reading.clone().unwrap();
+        drop(parts.pop());
+        reading.wait_for(Option::is_some).await.unwrap();
+        assert!(feed.lock_cached().last.is_some());
         for part in parts {
             assert_eq!(part.await, Ok(Counts::default()));
         }
-        assert!(feed.lock_cached().reading.is_none());
-        assert!(feed.lock_cached().last.is_some());
         engine.close().await;
     }
 }
