@@ -3,11 +3,11 @@
 #
 #     stress.sh [--count ROUNDS] [--database sqlite|postgres] [--continue] [NAME…] -- COMMAND [-- OPTION…]
 #
-# The default is 20 rounds on both databases. Names select tests; COMMAND runs them with cargo-nextest. Without names, the
-# options select the tests on Postgres: those that depend on the database. Not part of `make test`: it takes hours, so it
-# can run in parts. The output of each completed round is in target/stress. With
-# --continue, only the missing rounds run; otherwise all rounds of these databases run again. At the end, the failed tests
-# of all completed rounds are listed, with the number of their failures.
+# The default is 20 rounds on both databases. COMMAND runs the tests with cargo-nextest. NAMEs select tests. If there are
+# none, the OPTIONs select those that run on Postgres, and all tests run on SQLite. `make test` does not run this script,
+# because it takes hours. It can run in parts: the output of each completed round is in target/stress, and with
+# --continue, only the missing rounds run; otherwise all rounds of these databases run again. At the end, the failed
+# tests of all completed rounds are listed, with the number of their failures.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 count=20

@@ -26,6 +26,7 @@ const JOBS_SHOWN: usize = 10;
 
 /// Polls of Jobq.
 const POLLS: usize = 50;
+
 /// Requests before the first section of each kind, which prepare the statements on each database connection and grow
 /// buffers.
 const WARM_UP: usize = 50;
