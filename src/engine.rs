@@ -459,6 +459,11 @@ impl Engine {
         Engine(Arc::clone(&self.0), self.1.clone(), ReadsFor::Guests)
     }
 
+    /// A handle for a task that serves several requests: it acts for no user, and reads for all clients.
+    fn for_task(&self) -> Engine {
+        Engine(Arc::clone(&self.0), None, ReadsFor::All)
+    }
+
     /// Whether this is the engine of [`Engine::for_guests`].
     fn is_for_guests(&self) -> bool {
         matches!(self.2, ReadsFor::Guests)

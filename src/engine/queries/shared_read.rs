@@ -12,13 +12,13 @@ use futures::future::BoxFuture;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::time::timeout;
 
+use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::queries::failures::{FailureGroup, FailureTotals};
 use crate::engine::queries::queues::QueueCounts;
 use crate::engine::queries::search::plan::CountedJobs;
 use crate::engine::queries::workers::WorkerCounts;
-use crate::engine::{Engine, ReadsFor};
 use crate::store::StoreError;
 
 /// Reads with different arguments that wait for their turn: those of a client's time can all differ.
@@ -112,7 +112,7 @@ impl Engine {
         let (sender, result) = watch::channel(None);
         waiting.push((arguments.clone(), result.clone()));
         drop(waiting);
-        let engine = Engine(Arc::clone(&self.0), None, ReadsFor::All);
+        let engine = self.for_task();
         tokio::spawn(async move {
             let reads = &engine.0.long_reads.shared;
             let _turn = Arc::clone(&reads.turn).lock_owned().await;

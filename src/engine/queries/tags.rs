@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
+use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::page::{Direction, Page, PageOf, Pages, Place, Position, Range};
 use crate::engine::queries::job_pages::time_args;
-use crate::engine::{Engine, ReadsFor};
 use crate::memory::holding;
 use crate::store::{Row, Statement, StoreError};
 
@@ -76,7 +76,7 @@ impl Engine {
     /// The first [`RANKED_MAX`] tags, as they were within the last [`FRESH`]. One request at a time ranks them.
     async fn ranked_tags(&self, now: Instant) -> Result<RankedTags> {
         // In a task of its own, and not with the reads for guests: others wait for it.
-        let engine = Engine(Arc::clone(&self.0), None, ReadsFor::All);
+        let engine = self.for_task();
         let ranked = tokio::spawn(async move {
             let turn = timeout(TOP_TIME_MAX, engine.0.long_reads.tag_ranking.0.lock()).await;
             let mut ranking = turn.map_err(|_| StoreError::Timeout)?;

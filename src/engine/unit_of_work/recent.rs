@@ -18,7 +18,6 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 
 use crate::engine::Engine;
-use crate::engine::ReadsFor;
 use crate::engine::clock::Time;
 use crate::engine::events::{self, UnsavedEvents};
 use crate::engine::maintenance::fold_series::DELETED_QUEUES;
@@ -274,7 +273,7 @@ impl Engine {
         if !self.recent().is_unsaved.load(Ordering::Acquire) {
             return;
         }
-        let engine = Engine(Arc::clone(&self.0), None, ReadsFor::All);
+        let engine = self.for_task();
         // In a task of its own: it continues if the reader no longer waits for it.
         let stored = tokio::spawn(async move {
             let storing = engine.recent().storing.lock();
