@@ -146,7 +146,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
   test("a job shows its body in a suitable format, escaped, and as a download", async (page, url) => {
     const ids = await fill(url);
     const shown = () => page.locator("#payload").textContent();
-    const choices = page.getByRole("navigation", { name: "Show the body as" }).getByRole("link");
+    const choices = page.getByRole("navigation", { name: "Show the payload as" }).getByRole("link");
     await page.goto(`/ui/lmstfy/shop/orders/job/${ids.json}`);
     assert.deepEqual(await choices.allInnerTexts(), ["JSON", "Text", "Hex", "Base64"]);
     assert.equal(await shown(), '{\n  "big": 12345678901234567890,\n  "b": "<b>&amp;"\n}');

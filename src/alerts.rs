@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 use crate::client::Webhooks;
 use crate::engine::{AlertDelivery, Engine, Error, keep_running};
 use crate::secret::SigningKey;
-use crate::ui::pages::overview::conditions::conditions;
 use crate::ui::pages::overview::load::load_overview;
+use crate::ui::pages::overview::reportable::reportable_problems;
 use delivery::{LEASE_S, attempt};
 use watch::{Change, Watch};
 
@@ -86,7 +86,7 @@ async fn check(engine: &Engine, watch: &mut Watch) -> Result<(), Error> {
     let (overview, reported) =
         futures::try_join!(load_overview(engine), engine.reported_problems())?;
     let now = engine.now(None);
-    let found = conditions(&overview, now.0);
+    let found = reportable_problems(&overview, now.0);
     for change in watch.step(&rules, &found, reported, now) {
         match change {
             Change::Raise(rule, reported) => engine.report_problem(rule, reported).await?,

@@ -118,7 +118,7 @@ pub enum Subcommand {
     Man,
 }
 
-/// The options of `switchyard dev`.
+/// The flags of `switchyard dev`.
 #[derive(Debug, Args)]
 pub struct Dev {
     /// Address and port to listen on; port 0 picks a free port.
@@ -284,7 +284,7 @@ pub struct Serve {
     #[arg(long, env = "SWITCHYARD_EMPTY_QUEUE_AGE", default_value_t = 600)]
     #[arg(value_name = "SECONDS")]
     pub empty_queue_age: u32,
-    /// Maximum number of queues, of all APIs together. A request that would create more is refused.
+    /// Maximum number of queues, of all protocols together. A request that would create more is refused.
     #[arg(long, env = "SWITCHYARD_MAX_QUEUES", value_name = "N", default_value_t = MAX_QUEUES)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub max_queues: u32,

@@ -204,7 +204,7 @@ async fn simulate_run(run_ms: u64) {
 async fn until_dead_exceed(engine: &Engine, queue: &QueueKey, max: i64) {
     loop {
         tokio::time::sleep(Duration::from_secs(60)).await;
-        let dead = engine.dead_letter(queue).await.unwrap_or_default();
+        let dead = engine.dead_letter_summary(queue).await.unwrap_or_default();
         if dead.size > max {
             return;
         }

@@ -44,7 +44,7 @@ pub use audit::{
 };
 pub use background::keep_running;
 use cache::Shared;
-use claimants::Claimants;
+use claimants::LastClaimsByQueue;
 pub use clock::{Clock, ManualClock, Time};
 pub use consistency::Inconsistency;
 pub use error::{Error, RESPONSE_BYTES_MAX, Result};
@@ -61,7 +61,7 @@ pub use model::job::{
     EffectiveState, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
     QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED, is_plain_name, wrong_class, wrong_name,
 };
-pub use model::page::{Page, PageOf, Place, Position, page_of_newest};
+pub use model::page::{OffsetPage, PageOf, PageStart, Position, page_of_newest};
 pub use model::queue::{PAUSE_REASON_CHARS_MAX, Pause, Queue, Queues};
 pub use model::record::Record;
 pub use model::recurring::{RECURRING_ID_BYTES_MAX, Recurring};
@@ -75,7 +75,7 @@ use queries::LongReads;
 pub use queries::about::{Opened, ServerInfo};
 pub use queries::busiest::Activity;
 pub use queries::chart_actions::ChartAction;
-pub use queries::dead_letter::DeadLetter;
+pub use queries::dead_letter::DeadLetterSummary;
 pub use queries::due::{DueByHour, HOURS};
 pub use queries::evaluate::{Allowance, Evaluated};
 pub use queries::events::PublishedEvent;
@@ -97,9 +97,9 @@ pub use tokens::expiry::Expiry;
 pub use tokens::{Grant, Token, TokenError, Tokens};
 use unit_of_work::commit_times::CommitTimes;
 pub use unit_of_work::counters::{Summary, daily_bucket, daily_bucket_end};
+pub use unit_of_work::deferred::EventsFollowed;
+use unit_of_work::deferred::{DeferredState, DeferredWrites};
 use unit_of_work::job_cache::JobCache;
-pub use unit_of_work::recent::EventsFollowed;
-use unit_of_work::recent::{Recent, Unsaved};
 pub use unit_of_work::time_series::{HOUR, minute};
 use unit_of_work::transaction::{Runner, StatisticsCleanup, WriteRequest};
 pub use verbs::admin::alerts::{
@@ -202,7 +202,7 @@ struct Inner {
     limited_readers: LimitedReaders,
     shared: Shared,
     clock: Arc<Clock>,
-    recent: Arc<Recent>,
+    deferred_state: Arc<DeferredState>,
     subscriptions: Arc<Subscriptions>,
     peers: Arc<Peers>,
     operation_runner: operations::OperationRunner,
@@ -212,7 +212,7 @@ struct Inner {
     /// The minute of the last sample of waiting jobs.
     sampled_minute: AtomicI64,
     poll_candidates: PollCandidates,
-    claimants: Claimants,
+    claimants: LastClaimsByQueue,
     queue_limit: QueueLimit,
     polls_max: usize,
     long_reads: LongReads,
@@ -260,14 +260,14 @@ impl Engine {
         let subscriptions = Arc::new(Subscriptions::default());
         cache::load(&shared, &readers).await?;
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
-        let (recent, changes) = (Arc::<Recent>::default(), watch::Sender::new(0));
+        let (deferred_state, changes) = (Arc::<DeferredState>::default(), watch::Sender::new(0));
         let operation_runner = operations::OperationRunner::default();
         let (commits, metrics) = (Arc::default(), Arc::new(options.metrics()));
         let runner = Runner {
             shared: shared.clone(),
             clock: Arc::clone(&clock),
-            recent: Arc::clone(&recent),
-            unsaved: Unsaved::default(),
+            deferred_state: Arc::clone(&deferred_state),
+            deferred: DeferredWrites::default(),
             subscriptions: Arc::clone(&subscriptions),
             changes: changes.clone(),
             commits: Arc::clone(&commits),
@@ -290,7 +290,7 @@ impl Engine {
             readers,
             shared,
             clock,
-            recent,
+            deferred_state,
             subscriptions,
             peers,
             operation_runner,
@@ -298,7 +298,7 @@ impl Engine {
             outcomes_recorded: AtomicU64::new(0),
             sampled_minute: AtomicI64::new(i64::MIN),
             poll_candidates: PollCandidates::default(),
-            claimants: Claimants::default(),
+            claimants: LastClaimsByQueue::default(),
             queue_limit: QueueLimit::of(options),
             polls_max: options.polls_max.unwrap_or(POLLS_MAX),
             long_reads: LongReads::default(),
@@ -476,8 +476,8 @@ impl Engine {
         }
     }
 
-    fn recent(&self) -> &Arc<Recent> {
-        &self.0.recent
+    fn deferred_state(&self) -> &Arc<DeferredState> {
+        &self.0.deferred_state
     }
 }
 

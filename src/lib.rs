@@ -15,6 +15,9 @@ pub mod auth;
 /// Measures a server, for `switchyard bench`.
 #[cfg(feature = "ssr")]
 pub mod bench;
+/// Long work on the threads that run all requests, without delaying these.
+#[cfg(feature = "ssr")]
+pub mod blocking;
 /// Limits on the work of a request.
 #[cfg(feature = "ssr")]
 pub mod budget;

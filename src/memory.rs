@@ -7,8 +7,6 @@
 //! A read of the database continues to its end if the client disconnects meanwhile. What its request has reserved and
 //! [holds](holding) is released only then.
 
-mod in_place;
-
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,8 +15,6 @@ use bytes::Bytes;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task_local;
 use tokio::time::{Instant, timeout};
-
-pub use in_place::{in_place, in_place_if_many, in_place_polls, in_place_polls_if_many};
 
 /// Bytes of all requests together.
 pub const MEMORY_MAX: usize = 256 << 20;

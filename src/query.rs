@@ -192,14 +192,14 @@ impl Query {
         self.0.used_columns
     }
 
-    /// Whether the job matches. `now` is in seconds since 1970. The evaluation spends `work`.
+    /// Whether the job matches. `now` is in seconds since 1970. The evaluation spends the budget.
     pub fn matches(
         &self,
         record: &Record<'_>,
         now: i64,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<bool, BudgetExceeded> {
-        let mut evaluation = eval::Evaluation::new(*record, now, work);
+        let mut evaluation = eval::Evaluation::new(*record, now, budget);
         for term in &self.0.terms {
             if evaluation.eval_bool(term)? != Some(true) {
                 return Ok(false);
@@ -213,11 +213,11 @@ impl Query {
 pub fn first_text_of(state: Option<&str>) -> Option<String> {
     let state = json::Json::read(state?, json::SQL_DEPTH_MAX).ok()?;
     // Unlimited, because the length of a state is limited when it is written.
-    let work = &mut Budget::unlimited();
-    let Ok(Ok(Some(found))) = path::find(&state, "[0]", work) else {
+    let budget = &mut Budget::unlimited();
+    let Ok(Ok(Some(found))) = path::find(&state, "[0]", budget) else {
         return None;
     };
-    match functions::extracted(&state, found, work) {
+    match functions::extracted(&state, found, budget) {
         Ok(Value::Text { text, .. }) => Some(text.into_owned()),
         _ => None,
     }

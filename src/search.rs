@@ -51,8 +51,8 @@ pub const STATES: [&str; 9] = [
 /// The values of the term `tracked`.
 const YES_OR_NO: [&str; 2] = ["yes", "no"];
 
-/// The names of the APIs.
-pub const APIS: [&str; 4] = ["qless", "lmstfy", "relay", "jobq"];
+/// The names of the protocols.
+pub const PROTOCOLS: [&str; 4] = ["qless", "lmstfy", "relay", "jobq"];
 
 /// A parsed search.
 #[derive(Debug, Clone, PartialEq)]
@@ -195,33 +195,33 @@ impl Search {
     /// Whether jobs of this queue can match.
     ///
     /// # Errors
-    /// If `work` does not suffice to decide that.
+    /// If the budget is not enough to decide that.
     pub fn may_match_queue(
         &self,
         api: &str,
         namespace: &str,
         queue: &str,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<bool, BudgetExceeded> {
-        let (budget, spent) = (Cell::new(*work), Cell::new(None));
+        let (left, spent) = (Cell::new(*budget), Cell::new(None));
         let decide = |condition: &Condition| {
-            let mut work = budget.get();
-            let holds = work.spend(1).and_then(|()| {
+            let mut budget = left.get();
+            let holds = budget.spend(1).and_then(|()| {
                 Ok(match condition {
                     Condition::Api(apis) => Some(apis.contains(&api)),
-                    Condition::Namespace(pattern) => Some(pattern.matches(namespace, &mut work)?),
-                    Condition::Queue(pattern) => Some(pattern.matches(queue, &mut work)?),
+                    Condition::Namespace(pattern) => Some(pattern.matches(namespace, &mut budget)?),
+                    Condition::Queue(pattern) => Some(pattern.matches(queue, &mut budget)?),
                     _ => None,
                 })
             });
-            budget.set(work);
+            left.set(budget);
             holds.unwrap_or_else(|exceeded| {
                 spent.set(Some(exceeded));
                 None
             })
         };
         let decided = self.decided(&decide);
-        *work = budget.get();
+        *budget = left.get();
         match spent.get() {
             Some(exceeded) => Err(exceeded),
             None => Ok(decided != Some(false)),

@@ -48,7 +48,7 @@ pub use rows::{Arg, Row, Statement, StatementResult};
 
 /// A statement that never ends, until it is interrupted.
 #[cfg(test)]
-pub const ENDLESS: &str = "SELECT count(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)";
+pub const ENDLESS_STATEMENT: &str = "SELECT count(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)";
 
 /// Failures after which acknowledged writes are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -6,7 +6,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::engine::{AlertRule, ReportedProblem, Time};
-use crate::ui::pages::overview::conditions::Condition;
+use crate::ui::pages::overview::reportable::ReportableProblem;
 
 /// A rule and the key of a problem.
 type Key = (String, String);
@@ -35,7 +35,7 @@ impl Watch {
     pub fn step(
         &mut self,
         rules: &[AlertRule],
-        found: &[Condition],
+        found: &[ReportableProblem],
         reported: Vec<ReportedProblem>,
         now: Time,
     ) -> Vec<Change> {
@@ -47,15 +47,15 @@ impl Watch {
             .collect();
         let mut present = HashSet::new();
         for rule in rules {
-            for condition in found.iter().filter(|it| applies(rule, it)) {
-                let key = (rule.id.clone(), condition.key());
+            for problem in found.iter().filter(|it| applies(rule, it)) {
+                let key = (rule.id.clone(), problem.key());
                 present.insert(key.clone());
                 if known.contains(&key) {
                     continue;
                 }
                 let began = self.since.get(&key).copied().unwrap_or(now);
                 if has_lasted(rule, began, now) {
-                    changes.push(Change::Raise(rule.clone(), report(rule, condition, now)));
+                    changes.push(Change::Raise(rule.clone(), report(rule, problem, now)));
                 } else {
                     since.insert(key, began);
                 }
@@ -79,18 +79,16 @@ impl Watch {
     }
 }
 
-fn applies(rule: &AlertRule, condition: &Condition) -> bool {
-    rule.kinds
-        .iter()
-        .any(|kind| kind == condition.kind.as_str())
+fn applies(rule: &AlertRule, problem: &ReportableProblem) -> bool {
+    rule.kinds.iter().any(|kind| kind == problem.kind.as_str())
 }
 
 fn has_lasted(rule: &AlertRule, since: Time, now: Time) -> bool {
     now.0.saturating_sub(since.0) >= rule.after_s.saturating_mul(1_000_000)
 }
 
-fn report(rule: &AlertRule, condition: &Condition, now: Time) -> ReportedProblem {
-    let queue = condition.queue.as_ref().map(|queue| {
+fn report(rule: &AlertRule, problem: &ReportableProblem, now: Time) -> ReportedProblem {
+    let queue = problem.queue.as_ref().map(|queue| {
         json!({
             "api": queue.protocol.as_str(),
             "namespace": queue.namespace,
@@ -98,15 +96,15 @@ fn report(rule: &AlertRule, condition: &Condition, now: Time) -> ReportedProblem
         })
     });
     let content = json!({
-        "kind": condition.kind.as_str(),
+        "kind": problem.kind.as_str(),
         "queue": queue,
-        "group": condition.group,
-        "text": condition.text,
-        "path": condition.address,
+        "group": problem.group,
+        "text": problem.text,
+        "path": problem.address,
     });
     ReportedProblem {
         rule: rule.id.clone(),
-        problem: condition.key(),
+        problem: problem.key(),
         id: Uuid::now_v7().simple().to_string(),
         raised_at: now,
         content: content.to_string(),
@@ -133,8 +131,8 @@ mod tests {
         }
     }
 
-    fn paused(queue: &str, kind: ProblemKind) -> Condition {
-        Condition {
+    fn paused(queue: &str, kind: ProblemKind) -> ReportableProblem {
+        ReportableProblem {
             kind,
             queue: Some(QueueRef::qless(queue)),
             group: None,
@@ -185,7 +183,7 @@ mod tests {
             paused("a", ProblemKind::Stalled),
             paused("a", ProblemKind::Dead),
         ];
-        let mut step = |second: i64, found: &[Condition]| {
+        let mut step = |second: i64, found: &[ReportableProblem]| {
             let now = Time(AT + second * 1_000_000);
             reported(&watch.step(&rules, found, vec![], now))
         };

@@ -1,4 +1,4 @@
-//! `switchyard config`: checks and prints the options of the server.
+//! `switchyard config`: checks and prints the settings of the server.
 
 use super::{Outcome, print, print_notice};
 use crate::config::{

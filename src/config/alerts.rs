@@ -26,7 +26,7 @@ pub struct Alerts {
     #[arg(long, env = "SWITCHYARD_ALERT_SECRET_FILE", value_parser = key_file, value_name = "PATH")]
     #[arg(group = "alert-secret-source")]
     pub alert_secret_file: Option<SigningKeyFile>,
-    /// Address of a tracker, which the page of a failure group links to: http or https, with the placeholders {group},
+    /// URL of an issue tracker, to which the page of a failure group links: http or https, with the placeholders {group},
     /// {message} and {queue} after the host. Example: https://tracker.example/search?q={group}.
     #[arg(long, env = "SWITCHYARD_FAILURE_LINK", value_parser = FailureLink::parse, value_name = "URL")]
     pub failure_link: Option<FailureLink>,

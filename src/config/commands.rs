@@ -38,7 +38,7 @@ pub struct Show {
     pub serve: Serve,
 }
 
-/// The options of `switchyard backup`.
+/// The flags of `switchyard backup`.
 #[derive(Debug, Args)]
 #[command(mut_arg("database", |arg| arg.help("Database URL: sqlite://FILE")))]
 pub struct Backup {
@@ -48,7 +48,7 @@ pub struct Backup {
     pub database: Database,
 }
 
-/// The options of `switchyard restore`.
+/// The flags of `switchyard restore`.
 #[derive(Debug, Args)]
 #[command(mut_arg("database", |arg| arg.help("Database URL: sqlite://FILE")))]
 pub struct Restore {
@@ -61,7 +61,7 @@ pub struct Restore {
     pub database: Database,
 }
 
-/// The options of `switchyard bench`.
+/// The flags of `switchyard bench`.
 #[derive(Debug, Args)]
 pub struct Bench {
     /// API to measure.
@@ -104,7 +104,7 @@ pub struct Bench {
     pub connection: Connection,
 }
 
-/// The options of `switchyard import`.
+/// The flags of `switchyard import`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").required(true).args(["from_redis", "from_postgres"]))]
 pub struct Import {
@@ -139,13 +139,13 @@ pub struct Import {
     pub database: Database,
 }
 
-/// The options of `switchyard doctor`.
+/// The flags of `switchyard doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
-    /// Also write a support bundle to this file, as JSON: the report, versions, options without secrets, and counts.
+    /// Also write a support bundle to this file, as JSON: the report, versions, settings without secrets, and counts.
     /// It contains no payloads, names of queues or secrets.
     #[arg(long, value_name = "FILE")]
     pub bundle: Option<PathBuf>,
@@ -153,7 +153,7 @@ pub struct Doctor {
     pub serve: Serve,
 }
 
-/// The options of `switchyard completions`.
+/// The flags of `switchyard completions`.
 #[derive(Debug, Args)]
 pub struct Completions {
     /// Shell that the script is for.

@@ -39,7 +39,7 @@ pub struct Loaded {
     pub command: Command,
     /// The configuration file, if there is one.
     pub file: Option<PathBuf>,
-    /// The options of the command that have a value and that `switchyard serve` has too, in the order of the help.
+    /// The flags of the command that have a value and that `switchyard serve` has too, in the order of the help.
     pub settings: Vec<Setting>,
     words: Vec<OsString>,
 }

@@ -88,7 +88,7 @@ pub enum QueueCommand {
         remote: Remote,
         /// Only queues whose name contains this text.
         text: Option<String>,
-        /// Only queues of this API: qless, lmstfy, relay or jobq.
+        /// Only queues of this protocol: qless, lmstfy, relay or jobq.
         #[arg(long, value_parser = api)]
         api: Option<Protocol>,
         /// Only paused queues.
@@ -129,7 +129,7 @@ pub enum QueueCommand {
     /// Resume paused queues.
     #[command(visible_alias = "unpause")]
     Resume(QueuesOrAll),
-    /// Create Jobq queues. Queues of other APIs are created with their first job.
+    /// Create Jobq queues. Queues of other protocols are created with their first job.
     #[command(mut_arg("queues", |arg| arg.help("Queues: jobq:NAME")))]
     Create(Queues),
     /// Remove queues from the lists until a job is put into them. Refused for Jobq queues (delete them instead), paused
@@ -419,14 +419,14 @@ pub struct Operation {
     pub id: i64,
 }
 
-/// The options of `switchyard top`.
+/// The flags of `switchyard top`.
 #[derive(Debug, Args)]
 pub struct Top {
     #[command(flatten)]
     pub connection: Connection,
 }
 
-/// The options of `switchyard health`.
+/// The flags of `switchyard health`.
 #[derive(Debug, Args)]
 pub struct HealthCheck {
     /// Check only liveness (`/health/live`): fails if the server must be restarted. Does not check the database.
@@ -436,7 +436,7 @@ pub struct HealthCheck {
     pub connection: Connection,
 }
 
-/// The options of `switchyard complete-queues`.
+/// The flags of `switchyard complete-queues`.
 #[derive(Debug, Args)]
 pub struct CompleteQueues {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The options of `switchyard work`.
+//! The flags of `switchyard work`.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -42,7 +42,7 @@ const POLL_INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// The shortest time after which a job is taken over: the server counts whole seconds.
 const TAKE_OVER_MIN: Duration = Duration::from_secs(1);
 
-/// The options of `switchyard work`.
+/// The flags of `switchyard work`.
 #[derive(Clone, Debug, Args)]
 pub struct Work {
     /// API to claim from.

@@ -47,7 +47,7 @@ const DAY_US: i64 = 86_400_000_000;
 const DELETE_EVERY: u64 = 500;
 
 /// Old entries deleted per limit and transaction. Each can have 24 KB.
-pub const DROPPED_MAX: i64 = 1_000;
+pub const DELETED_MAX: i64 = 1_000;
 
 /// Time limit for the statements that find old entries.
 const FIND_TIME_MAX: Duration = Duration::from_secs(4);
@@ -219,7 +219,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Deletes up to [`DROPPED_MAX`] of the oldest entries above each quota: the common ones, and those of the actor's
+    /// Deletes up to [`DELETED_MAX`] of the oldest entries above each quota: the common ones, and those of the actor's
     /// name and role. The entries are found without the writer, because the search reads all newer ones.
     pub(in crate::engine) async fn drop_surplus_entries(
         &self,
@@ -299,17 +299,17 @@ fn log_outcome(actor: &Actor, done: bool, message: &str) {
     );
 }
 
-/// The statement that deletes up to [`DROPPED_MAX`] entries older than [`AUDIT_DAYS_MAX`].
-pub fn drop_old(now: Time) -> Statement {
+/// The statement that deletes up to [`DELETED_MAX`] entries older than [`AUDIT_DAYS_MAX`].
+pub fn delete_old(now: Time) -> Statement {
     let oldest = now.0 - AUDIT_DAYS_MAX * DAY_US;
-    Statement::new(DROP_OLD, [oldest.into(), DROPPED_MAX.into()])
+    Statement::new(DROP_OLD, [oldest.into(), DELETED_MAX.into()])
 }
 
 /// Statements that find the oldest entries above the quotas: [`AUDIT_ENTRIES_OF_NAME_MAX`] of the actor's name and
 /// role, and [`AUDIT_ENTRIES_MAX`] of all with a role, each once for changes and once for other entries; and
 /// [`AUDIT_ENTRIES_OF_NAME_MAX`] without a role.
 fn find_surplus(actor: &Actor, now: Time) -> Vec<Statement> {
-    let find = |sql, most: i64| Statement::new(sql, [most.into(), DROPPED_MAX.into()]);
+    let find = |sql, most: i64| Statement::new(sql, [most.into(), DELETED_MAX.into()]);
     let of_name = |sql| {
         find(sql, AUDIT_ENTRIES_OF_NAME_MAX)
             .with(actor.who.as_str())

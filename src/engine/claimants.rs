@@ -17,7 +17,7 @@ const QUEUES_MAX: usize = 10_000;
 
 /// The last claims of each queue.
 #[derive(Debug, Default)]
-pub struct Claimants(Mutex<Inner>);
+pub struct LastClaimsByQueue(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {

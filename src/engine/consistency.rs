@@ -101,7 +101,7 @@ impl Engine {
 
     async fn find_inconsistencies(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
         self.refresh_cache().await?;
-        self.store_recent().await;
+        self.store_deferred().await;
         let parameters = self.check_parameters(now);
         let texts = self.damaged_texts().await?;
         let damaged = serde_json::to_string(&texts.tags).unwrap_or_default();

@@ -26,7 +26,7 @@ pub enum Error {
         state: EffectiveState,
         is_due: bool,
     },
-    #[error("job \"{id}\" is held by another worker, \"{worker}\"")]
+    #[error("job \"{id}\" is leased to another worker, \"{worker}\"")]
     WrongWorker { id: String, worker: String },
     #[error("job \"{id}\" is in another queue, \"{queue}\"")]
     WrongQueue { id: String, queue: String },

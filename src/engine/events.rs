@@ -1,5 +1,5 @@
 //! Published events, on channels, in commit order. They are stored with the change they describe, or shortly after it
-//! (`unit_of_work/recent.rs`), one row per transaction, and kept for a while.
+//! (`unit_of_work/deferred.rs`), one row per transaction, and kept for a while.
 //!
 //! Channels: `log` for the events in [`LogEvent`] and for options that are set; `w:<worker>` for what concerns a
 //! worker; and, for tracked jobs, one channel per kind of event, which carries only the ID.
@@ -111,9 +111,9 @@ impl Events {
     }
 
     /// The events, to be stored later.
-    pub fn into_unsaved(mut self, at: Time) -> Option<UnsavedEvents> {
+    pub fn into_deferred(mut self, at: Time) -> Option<DeferredEvents> {
         self.entries.push(']');
-        (self.n > 0).then_some(UnsavedEvents {
+        (self.n > 0).then_some(DeferredEvents {
             n: self.n,
             at,
             entries: self.entries,
@@ -136,25 +136,25 @@ impl Events {
 
 /// The events of a transaction that are stored later.
 #[derive(Debug)]
-pub struct UnsavedEvents {
+pub struct DeferredEvents {
     n: i64,
     at: Time,
     entries: String,
 }
 
-impl UnsavedEvents {
+impl DeferredEvents {
     /// The memory that they occupy, approximately.
     pub fn bytes(&self) -> usize {
-        size_of::<UnsavedEvents>() + self.entries.len()
+        size_of::<DeferredEvents>() + self.entries.len()
     }
 }
 
 /// Numbers and inserts the events of earlier transactions, in order.
 pub async fn store(
     connection: &mut Connection,
-    unsaved: &[UnsavedEvents],
+    deferred: &[DeferredEvents],
 ) -> Result<(), StoreError> {
-    let n: i64 = unsaved.iter().map(|events| events.n).sum();
+    let n: i64 = deferred.iter().map(|events| events.n).sum();
     if n == 0 {
         return Ok(());
     }
@@ -163,8 +163,8 @@ pub async fn store(
     let last = answers.first().and_then(|answer| answer.rows.first());
     let last = last.ok_or(StoreError::Corrupt("the last event's number is missing"))?;
     let mut first = last.int(0)? - n + 1;
-    let mut rows = Vec::with_capacity(unsaved.len());
-    for events in unsaved {
+    let mut rows = Vec::with_capacity(deferred.len());
+    for events in deferred {
         rows.push((first, events.n, events.at.0, events.entries.as_str()));
         first += events.n;
     }
@@ -173,12 +173,12 @@ pub async fn store(
     connection.run(writes.collect()).await.map(drop)
 }
 
-/// Rows of events that [`drop_old`] deletes. One can have 700 kB.
-pub const DROPPED_ROWS_MAX: i64 = 32;
+/// Rows of events that [`delete_old`] deletes. One can have 700 kB.
+pub const DELETED_ROWS_MAX: i64 = 32;
 
 /// The statement that deletes the oldest events above [`EVENTS_MAX`], of a bounded number of rows.
-pub fn drop_old() -> Statement {
-    Statement::new(DROP, [EVENTS_MAX.into(), DROPPED_ROWS_MAX.into()])
+pub fn delete_old() -> Statement {
+    Statement::new(DROP, [EVENTS_MAX.into(), DELETED_ROWS_MAX.into()])
 }
 
 const NUMBER: &str = "UPDATE state SET last_event = last_event + $1 WHERE id = 1";

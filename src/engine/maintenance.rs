@@ -26,13 +26,13 @@ use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::transaction::{Runner, Task};
 use crate::store::{Connection, Statement, StoreError};
 
-/// A task that the server runs itself, not a client's request.
+/// A transaction that is not a verb: a task of the server, or the rest of a client's request.
 #[derive(Clone, Debug)]
 pub enum SystemTask {
     /// Checks for changes by other servers, and tries to become or stay leader.
     CheckPeers,
-    /// Stores statistics and events that were deferred (`unit_of_work/recent.rs`).
-    StoreRecent,
+    /// Stores statistics and events that were deferred (`unit_of_work/deferred.rs`).
+    StoreDeferred,
     /// A maintenance task. Only the leader runs it.
     Maintain(MaintenanceTask),
     /// Releases a bounded batch of the dependents of the completed job with this number.
@@ -55,18 +55,18 @@ pub enum SystemTask {
 impl SystemTask {
     /// Whether statistics and events that were deferred are stored first: because it is time, because the task deletes
     /// them, or because its result depends on them.
-    pub fn stores_recent(&self) -> bool {
+    pub fn stores_deferred(&self) -> bool {
         matches!(
             self,
             SystemTask::CheckPeers
-                | SystemTask::StoreRecent
+                | SystemTask::StoreDeferred
                 | SystemTask::Flush
                 | SystemTask::Maintain(MaintenanceTask::DeleteEmptyQueues)
         )
     }
 
-    /// Whether any client can cause the task, as often as it wants.
-    pub fn is_of_clients(&self) -> bool {
+    /// Whether it continues a client's request, so that it runs in the clients' lane.
+    pub fn is_for_request(&self) -> bool {
         matches!(
             self,
             SystemTask::DeleteJobs(_) | SystemTask::ReleaseDependents(_)
@@ -157,7 +157,7 @@ impl Runner {
                 let (cursors, by_clients) = (&mut self.cursors, self.trust_client_clock);
                 tasks::run_task(connection, work, cursors, *task, by_clients).await?;
             }
-            SystemTask::StoreRecent => {}
+            SystemTask::StoreDeferred => {}
             SystemTask::Run(statement) => {
                 let answers = connection.run(vec![statement.clone()]).await?;
                 let changed: u64 = answers.iter().map(|answer| answer.affected).sum();
@@ -168,7 +168,7 @@ impl Runner {
         Ok(Vec::new())
     }
 
-    /// Updates the caches after the task's commit.
+    /// Applies the task's commit to the caches and to the number of this server.
     pub async fn after_system_task(
         &mut self,
         system_task: &SystemTask,
@@ -182,8 +182,8 @@ impl Runner {
                     self.refresh(connection, Refresh::of_everything()).await?;
                 }
             }
-            SystemTask::CheckPeers
-            | SystemTask::StoreRecent
+            SystemTask::CheckPeers => self.peers.renewed(),
+            SystemTask::StoreDeferred
             | SystemTask::Run(_)
             | SystemTask::Maintain(_)
             | SystemTask::FlushPart

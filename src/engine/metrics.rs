@@ -209,7 +209,7 @@ impl Metrics {
     }
 
     /// Counts a commit group that held the writer this long.
-    pub fn held(&self, took: Duration) {
+    pub fn writer_occupied(&self, took: Duration) {
         self.hold_us.observe(microseconds(took));
     }
 

@@ -3,7 +3,7 @@
 //! Notifications are hints, never data: a server that misses one polls within a second.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -45,8 +45,9 @@ const ALL_QUEUES: &str = "*";
 pub struct Peers {
     /// Random, chosen when the server starts.
     name: String,
-    /// The number under which this server stores its counters.
-    pub number: i64,
+    number: AtomicI64,
+    /// A number taken in a transaction that has not been committed yet; 0 without one.
+    taken: AtomicI64,
     /// Whether other servers are running.
     others: AtomicBool,
     /// Queues whose changes have not been announced yet, and the signal that there are some.
@@ -64,26 +65,12 @@ impl Peers {
             let Some(fresh) = connection.begin(false).await? else {
                 return Ok(Peers::default());
             };
-            let now = Time(fresh.now);
-            let until = now.plus_seconds(NUMBER_S);
-            let batch = vec![Statement::new(FREE_NUMBER, [now.0.into()])];
-            let answers = connection.run(batch).await?;
-            let row = answers.first().and_then(|answer| answer.rows.first());
-            let number = row.map_or(Ok(1), |row| row.int(0))?;
-            let take = Statement::new(
-                TAKE_NUMBER,
-                [
-                    number.into(),
-                    name.as_str().into(),
-                    until.0.into(),
-                    now.0.into(),
-                ],
-            );
-            match connection.commit_with(vec![take.exactly(1)]).await {
+            let (number, take) = free_number(connection, &name, Time(fresh.now)).await?;
+            match connection.commit_with(vec![take]).await {
                 Ok(_) => {
                     return Ok(Peers {
                         name,
-                        number,
+                        number: number.into(),
                         ..Peers::default()
                     });
                 }
@@ -94,6 +81,11 @@ impl Peers {
         Err(StoreError::Conflict)
     }
 
+    /// The number under which this server stores its counters, and from which it derives insertion numbers.
+    pub fn number(&self) -> i64 {
+        self.number.load(Ordering::Relaxed)
+    }
+
     /// Renews our number, checks for other servers, and tries to become or stay leader. Returns whether we lead.
     pub async fn renew(&self, connection: &mut Connection, now: Time) -> Result<bool, StoreError> {
         let name = || self.name.as_str().into();
@@ -101,17 +93,25 @@ impl Peers {
             Statement::new(
                 RENEW_NUMBER,
                 [
-                    self.number.into(),
+                    self.number().into(),
                     name(),
                     now.plus_seconds(NUMBER_S).0.into(),
                     now.plus_seconds(NUMBER_S / 2.0).0.into(),
                 ],
             ),
+            Statement::new(HAS_NUMBER, [self.number().into(), name()]),
             Statement::new(OTHERS, [now.0.into(), name()]),
             Statement::new(MAY_LEAD, [name(), now.0.into()]),
         ];
         let answers = connection.run(batch).await?;
         let mut answers = answers.into_iter().skip(1);
+        self.taken.store(0, Ordering::Relaxed);
+        if answers.next().unwrap_or_default().rows.is_empty() {
+            // This server was suspended until its number expired, and another one has it now.
+            let (number, take) = free_number(connection, &self.name, now).await?;
+            connection.run(vec![take]).await?;
+            self.taken.store(number, Ordering::Relaxed);
+        }
         let others = answers.next().unwrap_or_default();
         self.others
             .store(!others.rows.is_empty(), Ordering::Relaxed);
@@ -126,6 +126,14 @@ impl Peers {
         Ok(true)
     }
 
+    /// Applies a commit after [`Peers::renew`].
+    pub fn renewed(&self) {
+        match self.taken.swap(0, Ordering::Relaxed) {
+            0 => {}
+            number => self.number.store(number, Ordering::Relaxed),
+        }
+    }
+
     /// Gives up our number and leadership, so that other servers need not wait until they expire. If the database is
     /// unreachable, they expire.
     pub async fn leave(&self, readers: &Readers) {
@@ -134,7 +142,7 @@ impl Peers {
         }
         let name = || self.name.as_str().into();
         let leaving = async {
-            let number = vec![self.number.into(), name()];
+            let number = vec![self.number().into(), name()];
             readers
                 .rows(Statement::new(GIVE_NUMBER_BACK, number))
                 .await?;
@@ -263,6 +271,21 @@ impl Engine {
     }
 }
 
+/// A number that no server has, and the statement that takes it.
+async fn free_number(
+    connection: &mut Connection,
+    name: &str,
+    now: Time,
+) -> Result<(i64, Statement), StoreError> {
+    let find = Statement::new(FREE_NUMBER, [now.0.into()]);
+    let answers = connection.run(vec![find]).await?;
+    let row = answers.first().and_then(|answer| answer.rows.first());
+    let number = row.map_or(Ok(1), |row| row.int(0))?;
+    let until = now.plus_seconds(NUMBER_S).0.into();
+    let arguments = [number.into(), name.into(), until, now.0.into()];
+    Ok((number, Statement::new(TAKE_NUMBER, arguments).exactly(1)))
+}
+
 const FREE_NUMBER: &str = "
 SELECT coalesce((SELECT min(number) FROM servers WHERE until < $1),
                 (SELECT coalesce(max(number), 0) + 1 FROM servers))";
@@ -274,6 +297,8 @@ ON CONFLICT (number) DO UPDATE SET name = excluded.name, until = excluded.until 
 // Writes rarely: only after half of the time has passed.
 const RENEW_NUMBER: &str =
     "UPDATE servers SET until = $3 WHERE number = $1 AND name = $2 AND until < $4";
+
+const HAS_NUMBER: &str = "SELECT number FROM servers WHERE number = $1 AND name = $2";
 
 const GIVE_NUMBER_BACK: &str = "UPDATE servers SET until = 0 WHERE number = $1 AND name = $2";
 

@@ -1,5 +1,5 @@
 //! Read-only queries of committed data. Queries of statistics or events first have the deferred ones stored, which
-//! waits for the writer for up to 500 ms (`Engine::store_recent`). Other queries never wait for the writer.
+//! waits for the writer for up to 500 ms (`Engine::store_deferred`). Other queries never wait for the writer.
 
 use crate::engine::consistency::CheckPermit;
 use crate::engine::queries::shared_read::SharedReads;

@@ -31,10 +31,10 @@ impl Engine {
             sender,
         });
         let waiting = self.queue_request(WriteRequest {
-            // Bytes, links and searches bound a transaction too, not only the number of verbs.
+            // Bytes, relations and searches bound a transaction too, not only the number of verbs.
             weight: weight
                 + needs.bytes / BYTES_PER_WEIGHT
-                + needs.links
+                + needs.relations
                 + needs.searches * WEIGHT_OF_SEARCH,
             load: 0,
             needs,

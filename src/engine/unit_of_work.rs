@@ -10,14 +10,14 @@ pub mod candidates;
 pub mod commit_times;
 pub mod counters;
 pub mod cycles;
+pub mod deferred;
 pub mod dependencies;
 pub mod job_cache;
-pub mod links;
 pub mod load;
 pub mod long_parts;
 pub mod needs;
 mod queues;
-pub mod recent;
+pub mod relations;
 pub mod releases;
 pub mod save;
 pub mod spawn;
@@ -43,7 +43,7 @@ use crate::engine::operations::OperationChanges;
 use crate::engine::tokens::TokenChanges;
 use crate::engine::unit_of_work::candidates::Candidates;
 use crate::engine::unit_of_work::counters::Counters;
-use crate::engine::unit_of_work::recent::Deferred;
+use crate::engine::unit_of_work::deferred::Deferral;
 use crate::store::{Row, Statement, StoreError};
 use crate::traces::Trace;
 pub use audited::Audit;
@@ -115,7 +115,7 @@ pub struct UnitOfWork {
     /// Whether any poll waits, so that wake-ups must be collected.
     pub has_subscribers: bool,
     /// What is stored later.
-    pub deferred: Deferred,
+    pub deferred: Deferral,
     /// On a shared database, its revision when the transaction began.
     pub revision: Option<i64>,
     /// The audit entry, if the transaction belongs to an actor.
@@ -172,12 +172,27 @@ pub struct UnitOfWork {
     insertion_numbers: InsertionNumbers,
 }
 
+/// Servers whose insertion numbers do not collide.
+const SERVERS_MAX: i64 = 1_024;
+
 /// The sequence of insertion numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct InsertionNumbers {
     pub last: i64,
     /// The distance between two numbers; those between belong to other servers.
     pub step: i64,
+}
+
+impl InsertionNumbers {
+    /// The sequence of one of several servers: after `last`, which can be the number of another one, and after this time
+    /// of the database, in microseconds.
+    pub fn of_server(server: i64, last: i64, now: i64) -> InsertionNumbers {
+        let last = last.max(now.saturating_mul(SERVERS_MAX));
+        InsertionNumbers {
+            last: last + (server - last).rem_euclid(SERVERS_MAX),
+            step: SERVERS_MAX,
+        }
+    }
 }
 
 impl UnitOfWork {
@@ -199,7 +214,7 @@ impl UnitOfWork {
             leaves_jobs: false,
             flushes: false,
             has_subscribers,
-            deferred: Deferred::default(),
+            deferred: Deferral::default(),
             revision: None,
             audit: None,
             trace: Trace::NONE,

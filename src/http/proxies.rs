@@ -71,9 +71,11 @@ impl Proxies {
         let listed = elements(headers, &X_FORWARDED_FOR);
         let listed = self.client(listed.into_iter().map(address).collect())?;
         let (client, at) = match (named, listed) {
-            // A proxy that sets only one of the headers may forward the client's value of the other.
+            // A proxy that sets only one of the headers may forward the client's value of the other, and the client
+            // must not choose which hop counts.
             (Some(one), Some(other)) if one.0 != other.0 => return None,
-            (Some(client), _) | (None, Some(client)) => (Some(client.0), client.1),
+            (Some(one), Some(other)) => (Some(one.0), one.1.min(other.1)),
+            (Some(client), None) | (None, Some(client)) => (Some(client.0), client.1),
             (None, None) => (None, 0),
         };
         let of_hop = |texts: &[&str]| {
@@ -413,6 +415,25 @@ mod tests {
                 "q.example",
             ),
             (&[("x-forwarded-proto", "HTTPS")], true, "inner"),
+            // A header that the client sends does not shift the hops of another one.
+            (
+                &[
+                    ("forwarded", "for=192.0.2.7, for=10.1.2.3"),
+                    ("x-forwarded-for", "192.0.2.7"),
+                    ("x-forwarded-proto", "https, http"),
+                ],
+                false,
+                "inner",
+            ),
+            (
+                &[
+                    ("forwarded", "for=192.0.2.7;proto=http"),
+                    ("x-forwarded-for", "192.0.2.7, 10.1.2.3"),
+                    ("x-forwarded-proto", "https, http"),
+                ],
+                false,
+                "inner",
+            ),
             (&[("x-forwarded-proto", "http")], false, "inner"),
             (&[("x-forwarded-host", "evil/path")], false, "inner"),
             (

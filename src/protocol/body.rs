@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
+use crate::blocking;
 use crate::engine::{Error, RESPONSE_BYTES_MAX};
 use crate::memory;
 
@@ -70,7 +71,7 @@ pub fn text(value: &impl Serialize) -> Result<String, Error> {
 /// [`Error::ResponseTooLarge`].
 pub fn text_after(start: &str, value: &impl Serialize) -> Result<String, Error> {
     text_up_to(SMALL, start, value)
-        .or_else(|_| memory::in_place(|| text_up_to(RESPONSE_BYTES_MAX, start, value)))
+        .or_else(|_| blocking::block_in_place(|| text_up_to(RESPONSE_BYTES_MAX, start, value)))
 }
 
 /// Calls `work` to parse or write JSON of `bytes` bytes. If that is much, the runtime moves the other tasks of this
@@ -79,7 +80,7 @@ pub fn process<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes <= SMALL {
         work()
     } else {
-        memory::in_place(work)
+        blocking::block_in_place(work)
     }
 }
 

@@ -20,8 +20,8 @@ use call::Call;
 pub use error::ApiError;
 use response::{QueueView, QueuesView, job, jobs};
 
+use crate::blocking::poll_blocking_if_many;
 use crate::engine::{CompareAndSet, Engine, Queue};
-use crate::memory::in_place_polls_if_many;
 use crate::protocol::common_error::CommonError;
 use crate::protocol::long_list;
 use crate::protocol::request::{self, json, on, reject};
@@ -86,7 +86,7 @@ impl request::Api for Api {
 /// `GET /api/v0/queue`
 async fn queues(api: Api, _: Call) -> Outcome {
     let _permit = long_list::of_queues(&api.engine).await?;
-    in_place_polls_if_many(api.engine.known_queues().count(), async {
+    poll_blocking_if_many(api.engine.known_queues().count(), async {
         let queues = api.engine.record_queues().await?;
         let queues = queues.iter().map(|queue| QueueView::of(queue)).collect();
         Ok(json(&QueuesView { queues }))

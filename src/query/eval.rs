@@ -25,26 +25,26 @@ pub struct Evaluation<'a, 'w> {
     record: Record<'a>,
     now: i64,
     /// Each function that converts, compares or copies a text spends from it first.
-    pub work: &'w mut Budget,
+    pub budget: &'w mut Budget,
     payload: CachedJson<'a>,
     state: CachedJson<'a>,
     events: CachedJson<'a>,
 }
 
 impl<'a, 'w> Evaluation<'a, 'w> {
-    pub fn new(record: Record<'a>, now: i64, work: &'w mut Budget) -> Evaluation<'a, 'w> {
+    pub fn new(record: Record<'a>, now: i64, budget: &'w mut Budget) -> Evaluation<'a, 'w> {
         Evaluation {
             record,
             now,
-            work,
+            budget,
             payload: None,
             state: None,
             events: None,
         }
     }
 
-    pub fn spend(&mut self, work: usize) -> Result<(), BudgetExceeded> {
-        self.work.spend(work)
+    pub fn spend(&mut self, steps: usize) -> Result<(), BudgetExceeded> {
+        self.budget.spend(steps)
     }
 
     /// Pays for a new text of `bytes` bytes.
@@ -67,7 +67,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             Node::Negative(inner) => {
                 let value = self.eval(inner)?;
                 let zero = Value::Integer(0);
-                arithmetic(Arithmetic::Subtract, &zero, &value, self.work)
+                arithmetic(Arithmetic::Subtract, &zero, &value, self.budget)
             }
             Node::Positive(inner) => self.eval(inner),
             Node::Not(inner) => {
@@ -76,7 +76,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             }
             Node::Cast(inner, kind) => {
                 let value = self.eval(inner)?;
-                cast(value, *kind, self.work)
+                cast(value, *kind, self.budget)
             }
             Node::Call(function, arguments) => self.call(*function, arguments),
         }
@@ -84,7 +84,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
 
     /// The value of a node as a condition; `None` for NULL.
     pub fn eval_bool(&mut self, node: &'a Node) -> Result<Option<bool>, BudgetExceeded> {
-        self.eval(node)?.to_bool(self.work)
+        self.eval(node)?.to_bool(self.budget)
     }
 
     fn column(&self, column: Column) -> Value<'a> {
@@ -102,14 +102,14 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         let column = match node {
             Node::Column(column @ (Column::Payload | Column::State | Column::Events)) => *column,
             _ => {
-                let text = self.eval(node)?.into_text(self.work)?;
+                let text = self.eval(node)?.into_text(self.budget)?;
                 return self.read(text).map(|json| json.map(Rc::new));
             }
         };
         if let Some(known) = self.cached_json(column) {
             return Ok(known.clone());
         }
-        let text = self.column(column).into_text(self.work)?;
+        let text = self.column(column).into_text(self.budget)?;
         let json = self.read(text)?.map(Rc::new);
         *self.cached_json(column) = Some(json.clone());
         Ok(json)
@@ -160,7 +160,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             Step::Binary(operator, right) => self.binary(left, affinity, *operator, right),
             Step::IsNull(wanted) => Ok(Value::from_bool(Some(left.is_null() == *wanted))),
             Step::IsBoolean { value, not } => {
-                let is_match = left.to_bool(self.work)? == Some(*value);
+                let is_match = left.to_bool(self.budget)? == Some(*value);
                 Ok(Value::from_bool(Some(is_match != *not)))
             }
             Step::Between { not, low, high } => {
@@ -187,7 +187,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             Binary::And | Binary::Or => {
                 // AND is decided by false, OR by true.
                 let deciding = operator == Binary::Or;
-                let left = left.to_bool(self.work)?;
+                let left = left.to_bool(self.budget)?;
                 if left == Some(deciding) {
                     return Ok(Value::from_bool(left));
                 }
@@ -205,23 +205,23 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             }
             Binary::Like { not } => {
                 let right = self.eval(right)?;
-                let (text, pattern) = (left.to_text(self.work)?, right.to_text(self.work)?);
+                let (text, pattern) = (left.to_text(self.budget)?, right.to_text(self.budget)?);
                 let (Some(text), Some(pattern)) = (text, pattern) else {
                     return Ok(Value::Null);
                 };
                 if pattern.len() > PATTERN_BYTES_MAX {
                     return Ok(Value::Null);
                 }
-                let is_like = is_like(&text, &pattern, self.work)?;
+                let is_like = is_like(&text, &pattern, self.budget)?;
                 Ok(Value::from_bool(Some(is_like != not)))
             }
             Binary::Arithmetic(operator) => {
                 let right = self.eval(right)?;
-                arithmetic(operator, &left, &right, self.work)
+                arithmetic(operator, &left, &right, self.budget)
             }
             Binary::Concat => {
                 let right = self.eval(right)?;
-                let (left, right) = (left.to_text(self.work)?, right.to_text(self.work)?);
+                let (left, right) = (left.to_text(self.budget)?, right.to_text(self.budget)?);
                 let (Some(left), Some(right)) = (left, right) else {
                     return Ok(Value::Null);
                 };
@@ -231,7 +231,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
                 Ok(Value::text(text))
             }
             Binary::Arrow { is_json } => {
-                let text = left.into_text(self.work)?;
+                let text = left.into_text(self.budget)?;
                 let json = self.read(text)?.map(Rc::new);
                 self.arrow(json, is_json, right)
             }
@@ -251,7 +251,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
         if !is_total && (left.is_null() || right.is_null()) {
             return Ok(None);
         }
-        let order = left.compare(&right, affinity, self.work)?;
+        let order = left.compare(&right, affinity, self.budget)?;
         Ok(Some(match operator {
             Compare::Is | Compare::Equal => order == Ordering::Equal,
             Compare::IsNot | Compare::NotEqual => order != Ordering::Equal,
@@ -277,7 +277,7 @@ impl<'a, 'w> Evaluation<'a, 'w> {
             let value = self.eval(node)?;
             if value.is_null() || left.is_null() {
                 has_null = true;
-            } else if left.compare(&value, affinity, self.work)? == Ordering::Equal {
+            } else if left.compare(&value, affinity, self.budget)? == Ordering::Equal {
                 return Ok(Some(true));
             }
         }
@@ -286,14 +286,18 @@ impl<'a, 'w> Evaluation<'a, 'w> {
 }
 
 /// The result of `CAST`.
-fn cast<'a>(value: Value<'a>, kind: Type, work: &mut Budget) -> Result<Value<'a>, BudgetExceeded> {
+fn cast<'a>(
+    value: Value<'a>,
+    kind: Type,
+    budget: &mut Budget,
+) -> Result<Value<'a>, BudgetExceeded> {
     Ok(match (kind, value) {
         (_, Value::Null) => Value::Null,
-        (Type::Integer, value) => Value::Integer(value.to_integer(work)?),
-        (Type::Real, value) => Value::Real(value.to_real(work)?),
+        (Type::Integer, value) => Value::Integer(value.to_integer(budget)?),
+        (Type::Real, value) => Value::Real(value.to_real(budget)?),
         // Keeps the JSON subtype.
         (Type::Text, text @ Value::Text { .. }) => text,
-        (Type::Text, value) => Value::text(value.into_text(work)?.unwrap_or_default()),
+        (Type::Text, value) => Value::text(value.into_text(budget)?.unwrap_or_default()),
     })
 }
 
@@ -328,13 +332,13 @@ fn arithmetic(
     operator: Arithmetic,
     left: &Value<'_>,
     right: &Value<'_>,
-    work: &mut Budget,
+    budget: &mut Budget,
 ) -> Result<Value<'static>, BudgetExceeded> {
     if left.is_null() || right.is_null() {
         return Ok(Value::Null);
     }
     if let (Value::Integer(one), Value::Integer(two)) =
-        (&left.to_number(work)?, &right.to_number(work)?)
+        (&left.to_number(budget)?, &right.to_number(budget)?)
     {
         let is_division = matches!(operator, Arithmetic::Divide | Arithmetic::Remainder);
         if is_division && *two == 0 {
@@ -351,7 +355,7 @@ fn arithmetic(
             return Ok(Value::Integer(whole));
         }
     }
-    let (one, two) = (left.to_real(work)?, right.to_real(work)?);
+    let (one, two) = (left.to_real(budget)?, right.to_real(budget)?);
     let real = match operator {
         Arithmetic::Add => one + two,
         Arithmetic::Subtract => one - two,
@@ -360,11 +364,11 @@ fn arithmetic(
         Arithmetic::Divide => one / two,
         Arithmetic::Remainder => {
             // SQLite converts a text to an integer here: '1e2' is 1.
-            let (one, two) = (left.to_integer(work)?, right.to_integer(work)?);
+            let (one, two) = (left.to_integer(budget)?, right.to_integer(budget)?);
             if two == 0 {
                 return Ok(Value::Null);
             }
-            Value::Integer(one.checked_rem(two).unwrap_or_default()).to_real(work)?
+            Value::Integer(one.checked_rem(two).unwrap_or_default()).to_real(budget)?
         }
     };
     if real.is_nan() {

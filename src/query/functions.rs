@@ -51,7 +51,7 @@ impl<'a> Evaluation<'a, '_> {
                 let Some(json) = self.json(json)? else {
                     return Ok(Value::Null);
                 };
-                Ok(Value::json(json.minified(0, self.work)?))
+                Ok(Value::json(json.minified(0, self.budget)?))
             }
             _ => {
                 let mut values = Vec::with_capacity(arguments.len());
@@ -88,7 +88,7 @@ impl<'a> Evaluation<'a, '_> {
             return self.json_array(&values);
         }
         if matches!(function, Function::Min | Function::Max) {
-            return extreme(function, values, self.work);
+            return extreme(function, values, self.budget);
         }
         let mut values = values.into_iter();
         let first = values.next().unwrap_or(Value::Null);
@@ -102,20 +102,20 @@ impl<'a> Evaluation<'a, '_> {
             }),
             Function::NullIf => {
                 let second = second.unwrap_or(Value::Null);
-                match first.compare(&second, Affinity::None, self.work)? {
+                match first.compare(&second, Affinity::None, self.budget)? {
                     Ordering::Equal => Value::Null,
                     _ => first,
                 }
             }
             _ if first.is_null() => Value::Null,
             Function::JsonValid => {
-                let text = first.to_text(self.work)?.unwrap_or_default();
+                let text = first.to_text(self.budget)?.unwrap_or_default();
                 let is_valid = Json::read(text, SQL_DEPTH_MAX).is_ok();
                 Value::from_bool(Some(is_valid))
             }
-            Function::Length => integer(length(&first, self.work)?),
+            Function::Length => integer(length(&first, self.budget)?),
             Function::Lower | Function::Upper => {
-                let text = first.into_text(self.work)?;
+                let text = first.into_text(self.budget)?;
                 let mut text = text.unwrap_or_default().into_owned();
                 match function {
                     Function::Lower => text.make_ascii_lowercase(),
@@ -124,18 +124,18 @@ impl<'a> Evaluation<'a, '_> {
                 Value::text(text)
             }
             Function::Trim => self.trim(first, second.as_ref())?,
-            Function::Substr => substr(first, second.as_ref(), third.as_ref(), self.work)?,
+            Function::Substr => substr(first, second.as_ref(), third.as_ref(), self.budget)?,
             Function::Instr => self.instr(&first, second.as_ref())?,
             Function::Abs => match first {
                 Value::Integer(value) => value.checked_abs().map_or(Value::Null, Value::Integer),
-                other => Value::Real(other.to_real(self.work)?.abs()),
+                other => Value::Real(other.to_real(self.budget)?.abs()),
             },
             Function::Round => match second {
                 Some(Value::Null) => Value::Null,
                 places => {
-                    let places = places.map_or(Ok(0), |places| places.to_integer(self.work))?;
-                    let value = first.to_real(self.work)?;
-                    Value::Real(number::rounded(value, places, self.work)?)
+                    let places = places.map_or(Ok(0), |places| places.to_integer(self.budget))?;
+                    let value = first.to_real(self.budget)?;
+                    Value::Real(number::rounded(value, places, self.budget)?)
                 }
             },
             _ => Value::Null,
@@ -149,13 +149,13 @@ impl<'a> Evaluation<'a, '_> {
     ) -> Result<Value<'a>, BudgetExceeded> {
         let set = match set {
             None => Cow::Borrowed(" "),
-            Some(set) => match set.to_text(self.work)? {
+            Some(set) => match set.to_text(self.budget)? {
                 None => return Ok(Value::Null),
                 Some(set) => set,
             },
         };
         let set = until_nul(&set);
-        let text = value.into_text(self.work)?.unwrap_or_default();
+        let text = value.into_text(self.budget)?.unwrap_or_default();
         // Searches the set for each character; the set can be as long as the text.
         let mut paid = Ok(());
         let trimmed = text.trim_matches(|char| {
@@ -171,10 +171,10 @@ impl<'a> Evaluation<'a, '_> {
         value: &Value<'_>,
         wanted: Option<&Value<'_>>,
     ) -> Result<Value<'a>, BudgetExceeded> {
-        let (Some(text), Some(wanted)) = (value.to_text(self.work)?, wanted) else {
+        let (Some(text), Some(wanted)) = (value.to_text(self.budget)?, wanted) else {
             return Ok(Value::Null);
         };
-        let Some(wanted) = wanted.to_text(self.work)? else {
+        let Some(wanted) = wanted.to_text(self.budget)? else {
             return Ok(Value::Null);
         };
         self.spend(text.len())?;
@@ -200,7 +200,7 @@ impl<'a> Evaluation<'a, '_> {
                         "9.0e+999"
                     });
                 }
-                Value::Real(value) => array.push_str(&number::real_text(*value, self.work)?),
+                Value::Real(value) => array.push_str(&number::real_text(*value, self.budget)?),
                 Value::Text {
                     text,
                     is_json: true,
@@ -226,7 +226,7 @@ impl<'a> Evaluation<'a, '_> {
             let Some(Found::At(at)) = self.lookup(&json, &path)? else {
                 return Ok(Value::Null);
             };
-            return extracted(&json, at, self.work);
+            return extracted(&json, at, self.budget);
         }
         let mut array = String::from("[");
         for (number, path) in paths.iter().enumerate() {
@@ -235,7 +235,7 @@ impl<'a> Evaluation<'a, '_> {
                 array.push(',');
             }
             match self.lookup(&json, &path)? {
-                Some(Found::At(at)) => array.push_str(&json.minified(at, self.work)?),
+                Some(Found::At(at)) => array.push_str(&json.minified(at, self.budget)?),
                 Some(Found::Nothing) => array.push_str("null"),
                 None => return Ok(Value::Null),
             }
@@ -270,7 +270,7 @@ impl<'a> Evaluation<'a, '_> {
         json: &Json<'_>,
         path: &Value<'_>,
     ) -> Result<Option<Found>, BudgetExceeded> {
-        let Some(path) = path.to_text(self.work)? else {
+        let Some(path) = path.to_text(self.budget)? else {
             return Ok(None);
         };
         self.spend(path.len())?;
@@ -281,7 +281,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     fn follow(&mut self, json: &Json<'_>, path: &str) -> Result<Option<Found>, BudgetExceeded> {
-        let found = path::find(json, path, self.work)?;
+        let found = path::find(json, path, self.budget)?;
         Ok(match found {
             Ok(Some(at)) => Some(Found::At(at)),
             Ok(None) => Some(Found::Nothing),
@@ -297,7 +297,7 @@ impl<'a> Evaluation<'a, '_> {
         label: &'a Node,
     ) -> Result<Value<'a>, BudgetExceeded> {
         let label = self.eval(label)?;
-        let (Some(json), Some(text)) = (json, label.to_text(self.work)?) else {
+        let (Some(json), Some(text)) = (json, label.to_text(self.budget)?) else {
             return Ok(Value::Null);
         };
         self.spend(text.len())?;
@@ -319,9 +319,9 @@ impl<'a> Evaluation<'a, '_> {
             return Ok(Value::Null);
         };
         if is_json {
-            return Ok(Value::json(json.minified(at, self.work)?));
+            return Ok(Value::json(json.minified(at, self.budget)?));
         }
-        Ok(match extracted(&json, at, self.work)? {
+        Ok(match extracted(&json, at, self.budget)? {
             Value::Text { text, .. } => Value::text(text),
             other => other,
         })
@@ -337,19 +337,19 @@ enum Found {
 pub fn extracted<'t>(
     json: &Json<'t>,
     at: usize,
-    work: &mut Budget,
+    budget: &mut Budget,
 ) -> Result<Value<'t>, BudgetExceeded> {
     Ok(match json.entry(at).map(|entry| entry.kind) {
         None | Some(Kind::Null) => Value::Null,
         Some(Kind::True) => Value::Integer(1),
         Some(Kind::False) => Value::Integer(0),
-        Some(Kind::Integer) => match number::integer(json.source(at), work)? {
+        Some(Kind::Integer) => match number::integer(json.source(at), budget)? {
             (value, number::Fit::Whole) => Value::Integer(value),
-            _ => Value::Real(number::real(json.source(at), work)?.0),
+            _ => Value::Real(number::real(json.source(at), budget)?.0),
         },
-        Some(Kind::Real) => Value::Real(number::real(json.source(at), work)?.0),
-        Some(Kind::Text(_)) => Value::text(json.string_value(at, work)?),
-        Some(Kind::Array | Kind::Object) => Value::json(json.minified(at, work)?),
+        Some(Kind::Real) => Value::Real(number::real(json.source(at), budget)?.0),
+        Some(Kind::Text(_)) => Value::text(json.string_value(at, budget)?),
+        Some(Kind::Array | Kind::Object) => Value::json(json.minified(at, budget)?),
     })
 }
 
@@ -371,10 +371,10 @@ fn integer<'a>(count: usize) -> Value<'a> {
 }
 
 /// The number of characters of a text, or of bytes of a number as text.
-fn length(value: &Value<'_>, work: &mut Budget) -> Result<usize, BudgetExceeded> {
+fn length(value: &Value<'_>, budget: &mut Budget) -> Result<usize, BudgetExceeded> {
     Ok(match value {
         Value::Text { text, .. } => until_nul(text).chars().count(),
-        other => other.to_text(work)?.map_or(0, |text| text.len()),
+        other => other.to_text(budget)?.map_or(0, |text| text.len()),
     })
 }
 
@@ -382,7 +382,7 @@ fn length(value: &Value<'_>, work: &mut Budget) -> Result<usize, BudgetExceeded>
 fn extreme<'a>(
     function: Function,
     values: Vec<Value<'a>>,
-    work: &mut Budget,
+    budget: &mut Budget,
 ) -> Result<Value<'a>, BudgetExceeded> {
     if values.iter().any(Value::is_null) {
         return Ok(Value::Null);
@@ -390,7 +390,7 @@ fn extreme<'a>(
     let mut values = values.into_iter();
     let mut best = values.next().unwrap_or(Value::Null);
     for next in values {
-        let order = best.compare(&next, Affinity::None, work)?;
+        let order = best.compare(&next, Affinity::None, budget)?;
         let is_next = match function {
             Function::Min => order != Ordering::Less,
             _ => order == Ordering::Less,
@@ -408,16 +408,16 @@ fn substr<'a>(
     value: Value<'a>,
     start: Option<&Value<'_>>,
     count: Option<&Value<'_>>,
-    work: &mut Budget,
+    budget: &mut Budget,
 ) -> Result<Value<'a>, BudgetExceeded> {
     let start = start.unwrap_or(&Value::Null);
     if start.is_null() || count.is_some_and(Value::is_null) {
         return Ok(Value::Null);
     }
-    let text = value.into_text(work)?.unwrap_or_default();
+    let text = value.into_text(budget)?.unwrap_or_default();
     let text = until_nul(&text);
-    let mut start = start.to_integer(work)?;
-    let mut count = count.map_or(Ok(1_000_000_000), |count| count.to_integer(work))?;
+    let mut start = start.to_integer(budget)?;
+    let mut count = count.map_or(Ok(1_000_000_000), |count| count.to_integer(budget))?;
     if start < 0 {
         let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         start = start.saturating_add(length);

@@ -76,17 +76,17 @@ impl<'t> Json<'t> {
         self.entries.get(index)
     }
 
-    /// A part of the text, borrowed if possible. A copy spends `work`.
+    /// A part of the text, borrowed if possible. A copy spends the budget.
     fn cut(
         &self,
         start: usize,
         end: usize,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<Cow<'t, str>, BudgetExceeded> {
         Ok(match &self.text {
             Cow::Borrowed(text) => Cow::Borrowed(text.get(start..end).unwrap_or_default()),
             Cow::Owned(text) => {
-                work.spend(end.saturating_sub(start))?;
+                budget.spend(end.saturating_sub(start))?;
                 Cow::Owned(text.get(start..end).unwrap_or_default().to_owned())
             }
         })
@@ -108,17 +108,17 @@ impl<'t> Json<'t> {
     pub fn string_value(
         &self,
         index: usize,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<Cow<'t, str>, BudgetExceeded> {
         if self.is_escaped(index) {
             let source = self.source(index);
-            work.spend(source.len())?;
+            budget.spend(source.len())?;
             let text = String::from_utf8(unescaped(source));
             let text = text.unwrap_or_else(|broken| replaced(broken.as_bytes()));
             return Ok(Cow::Owned(text));
         }
         match self.entry(index) {
-            Some(entry) => self.cut(entry.start, entry.end, work),
+            Some(entry) => self.cut(entry.start, entry.end, budget),
             None => Ok(Cow::Borrowed("")),
         }
     }
@@ -128,14 +128,14 @@ impl<'t> Json<'t> {
         &self,
         index: usize,
         wanted: &str,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<bool, BudgetExceeded> {
         if self.is_escaped(index) {
-            return Ok(self.string_value(index, work)? == wanted);
+            return Ok(self.string_value(index, budget)? == wanted);
         }
         let source = self.source(index);
         if source.len() == wanted.len() {
-            work.spend(source.len())?;
+            budget.spend(source.len())?;
         }
         Ok(source == wanted)
     }
@@ -156,7 +156,7 @@ impl<'t> Json<'t> {
     pub fn minified(
         &self,
         index: usize,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<Cow<'t, str>, BudgetExceeded> {
         let Some(entry) = self.entry(index) else {
             return Ok(Cow::Borrowed(""));
@@ -165,11 +165,11 @@ impl<'t> Json<'t> {
             Kind::Text(_) => (entry.start.saturating_sub(1), entry.end + 1),
             _ => (entry.start, entry.end),
         };
-        let text = self.cut(start, end, work)?;
+        let text = self.cut(start, end, budget)?;
         if self.is_minified {
             return Ok(text);
         }
-        work.spend(text.len())?;
+        budget.spend(text.len())?;
         Ok(Cow::Owned(strip_whitespace(&text)))
     }
 }

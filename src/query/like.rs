@@ -6,7 +6,7 @@ use crate::budget::{Budget, BudgetExceeded};
 
 /// Whether a text matches a pattern. Backtracks only to the last `%`, so the number of steps, which are spent, is at
 /// most the product of both lengths.
-pub fn is_like(text: &str, pattern: &str, work: &mut Budget) -> Result<bool, BudgetExceeded> {
+pub fn is_like(text: &str, pattern: &str, budget: &mut Budget) -> Result<bool, BudgetExceeded> {
     // Both texts end at their first NUL, as in SQLite. A search ahead for NUL would be work without payment.
     let next = |chars: &mut Chars<'_>| chars.next().filter(|char| *char != '\0');
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
@@ -16,7 +16,7 @@ pub fn is_like(text: &str, pattern: &str, work: &mut Budget) -> Result<bool, Bud
     loop {
         steps += 1;
         if steps == 1_024 {
-            work.spend(steps)?;
+            budget.spend(steps)?;
             steps = 0;
         }
         let mut rest = pattern.clone();
@@ -29,7 +29,7 @@ pub fn is_like(text: &str, pattern: &str, work: &mut Budget) -> Result<bool, Bud
         let mut ahead = text.clone();
         let is_fitting = match (wanted, next(&mut ahead)) {
             (None, None) => {
-                work.spend(steps)?;
+                budget.spend(steps)?;
                 return Ok(true);
             }
             (Some(wanted), Some(char)) => wanted == '_' || wanted.eq_ignore_ascii_case(&char),
@@ -45,7 +45,7 @@ pub fn is_like(text: &str, pattern: &str, work: &mut Budget) -> Result<bool, Bud
             Some((after, from))
         });
         let Some((after, from)) = retry else {
-            work.spend(steps)?;
+            budget.spend(steps)?;
             return Ok(false);
         };
         last = Some((after.clone(), from.clone()));

@@ -43,9 +43,9 @@ pub fn number(source: &str, is_negative: bool) -> Option<Value<'static>> {
     };
     let is_whole = !signed.contains(['.', 'e', 'E']);
     // Unlimited, because literals are parsed once, with the query.
-    let mut work = Budget::unlimited();
-    Some(match integer(&signed, &mut work).ok()? {
+    let mut budget = Budget::unlimited();
+    Some(match integer(&signed, &mut budget).ok()? {
         (value, Fit::Whole) if is_whole => Value::Integer(value),
-        _ => Value::Real(real(&signed, &mut work).ok()?.0),
+        _ => Value::Real(real(&signed, &mut budget).ok()?.0),
     })
 }

@@ -69,8 +69,8 @@ impl Bytes<'_> {
 }
 
 /// The integer at the start of a text (`sqlite3Atoi64`).
-pub fn integer(text: &str, work: &mut Budget) -> Result<(i64, Fit), BudgetExceeded> {
-    work.spend(text.len())?;
+pub fn integer(text: &str, budget: &mut Budget) -> Result<(i64, Fit), BudgetExceeded> {
+    budget.spend(text.len())?;
     Ok(read_integer(text))
 }
 
@@ -109,8 +109,8 @@ const EXPONENT_WORK: usize = 16;
 const DIGITS_WORK: usize = 32;
 
 /// The number at the start of a text, 0 if there is none (`sqlite3AtoF`).
-pub fn real(text: &str, work: &mut Budget) -> Result<(f64, Extent), BudgetExceeded> {
-    work.spend(text.len() + EXPONENT_WORK)?;
+pub fn real(text: &str, budget: &mut Budget) -> Result<(f64, Extent), BudgetExceeded> {
+    budget.spend(text.len() + EXPONENT_WORK)?;
     Ok(read_real(text))
 }
 
@@ -350,7 +350,7 @@ fn decimal_text(digits: &[u8], point: i64) -> String {
 }
 
 /// A real number as text with 15 digits (`%!.15g`).
-pub fn real_text(value: f64, work: &mut Budget) -> Result<String, BudgetExceeded> {
+pub fn real_text(value: f64, budget: &mut Budget) -> Result<String, BudgetExceeded> {
     if value == 0.0 || value.is_nan() {
         return Ok("0.0".to_owned());
     }
@@ -358,7 +358,7 @@ pub fn real_text(value: f64, work: &mut Budget) -> Result<String, BudgetExceeded
     if value.is_infinite() {
         return Ok(format!("{sign}Inf"));
     }
-    work.spend(DIGITS_WORK)?;
+    budget.spend(DIGITS_WORK)?;
     let Decimal { digits, point } = decimal(value.abs(), &Round::Digits(15));
     let exponent = point - 1;
     if (-4..=14).contains(&exponent) {
@@ -377,7 +377,7 @@ pub fn real_text(value: f64, work: &mut Budget) -> Result<String, BudgetExceeded
     clippy::cast_precision_loss,
     reason = "the range check ensures that the number fits"
 )]
-pub fn rounded(value: f64, places: i64, work: &mut Budget) -> Result<f64, BudgetExceeded> {
+pub fn rounded(value: f64, places: i64, budget: &mut Budget) -> Result<f64, BudgetExceeded> {
     let places = places.clamp(0, 30);
     if !(-4_503_599_627_370_496.0..=4_503_599_627_370_496.0).contains(&value) {
         return Ok(value);
@@ -389,7 +389,7 @@ pub fn rounded(value: f64, places: i64, work: &mut Budget) -> Result<f64, Budget
     if value == 0.0 {
         return Ok(0.0);
     }
-    work.spend(2 * DIGITS_WORK)?;
+    budget.spend(2 * DIGITS_WORK)?;
     let Decimal { digits, point } = decimal(value.abs(), &Round::Places(places));
     let text = decimal_text(&digits, point);
     // Drops the digits after the last place, which are zero after rounding.

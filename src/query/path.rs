@@ -34,9 +34,9 @@ pub fn is_path(path: &str) -> bool {
 pub fn find(
     json: &Json<'_>,
     path: &str,
-    work: &mut Budget,
+    budget: &mut Budget,
 ) -> Result<Result<Option<usize>, BadPath>, BudgetExceeded> {
-    work.spend(path.len())?;
+    budget.spend(path.len())?;
     let mut at = 0;
     let mut rest = path;
     loop {
@@ -45,7 +45,7 @@ pub fn find(
             Ok(None) => return Ok(Ok(Some(at))),
             Err(BadPath) => return Ok(Err(BadPath)),
         };
-        let Some(found) = follow(json, at, &step, work)? else {
+        let Some(found) = follow(json, at, &step, budget)? else {
             return Ok(Ok(None));
         };
         (at, rest) = (found, after);
@@ -103,9 +103,9 @@ fn key_of(source: &str) -> Cow<'_, str> {
     }
     let text = format!("\"{source}\"");
     // Unlimited, because the bytes of the path are already paid for.
-    let work = &mut Budget::unlimited();
+    let budget = &mut Budget::unlimited();
     let string_value =
-        Json::read(text.as_str(), 1).map(|json| json.string_value(0, work).map(Cow::into_owned));
+        Json::read(text.as_str(), 1).map(|json| json.string_value(0, budget).map(Cow::into_owned));
     match string_value {
         Ok(Ok(string_value)) => Cow::Owned(string_value),
         Ok(Err(_)) | Err(_) => Cow::Borrowed(source),
@@ -117,29 +117,29 @@ fn follow(
     json: &Json<'_>,
     at: usize,
     step: &Step<'_>,
-    work: &mut Budget,
+    budget: &mut Budget,
 ) -> Result<Option<usize>, BudgetExceeded> {
-    work.spend(1)?;
+    budget.spend(1)?;
     let mut children = json.children(at);
     match (step, json.entry(at).map(|entry| entry.kind)) {
         (Step::Key(wanted), Some(Kind::Object)) => {
             while let (Some(key), Some(value)) = (children.next(), children.next()) {
-                work.spend(1)?;
-                if json.key_is(key, wanted, work)? {
+                budget.spend(1)?;
+                if json.key_is(key, wanted, budget)? {
                     return Ok(Some(value));
                 }
             }
             Ok(None)
         }
-        (Step::Index(index), Some(Kind::Array)) => nth(children, *index, work),
+        (Step::Index(index), Some(Kind::Array)) => nth(children, *index, budget),
         (Step::FromEnd(back), Some(Kind::Array)) => {
             let mut count: usize = 0;
             for _ in children.by_ref() {
-                work.spend(1)?;
+                budget.spend(1)?;
                 count += 1;
             }
             match count.checked_sub(*back) {
-                Some(index) => nth(json.children(at), index, work),
+                Some(index) => nth(json.children(at), index, budget),
                 None => Ok(None),
             }
         }
@@ -150,10 +150,10 @@ fn follow(
 fn nth(
     children: impl Iterator<Item = usize>,
     index: usize,
-    work: &mut Budget,
+    budget: &mut Budget,
 ) -> Result<Option<usize>, BudgetExceeded> {
     for (number, child) in children.enumerate() {
-        work.spend(1)?;
+        budget.spend(1)?;
         if number == index {
             return Ok(Some(child));
         }

@@ -67,39 +67,39 @@ impl<'a> Value<'a> {
     }
 
     /// The value as a condition; `None` for NULL.
-    pub fn to_bool(&self, work: &mut Budget) -> Result<Option<bool>, BudgetExceeded> {
+    pub fn to_bool(&self, budget: &mut Budget) -> Result<Option<bool>, BudgetExceeded> {
         Ok(match self {
             Value::Null => None,
             Value::Integer(value) => Some(*value != 0),
             Value::Real(value) => Some(*value != 0.0),
-            Value::Text { text, .. } => Some(number::real(text, work)?.0 != 0.0),
+            Value::Text { text, .. } => Some(number::real(text, budget)?.0 != 0.0),
         })
     }
 
     /// The value as text; `None` for NULL.
-    pub fn to_text(&self, work: &mut Budget) -> Result<Option<Cow<'_, str>>, BudgetExceeded> {
+    pub fn to_text(&self, budget: &mut Budget) -> Result<Option<Cow<'_, str>>, BudgetExceeded> {
         Ok(match self {
             Value::Null => None,
             Value::Integer(value) => Some(Cow::Owned(value.to_string())),
-            Value::Real(value) => Some(Cow::Owned(number::real_text(*value, work)?)),
+            Value::Real(value) => Some(Cow::Owned(number::real_text(*value, budget)?)),
             Value::Text { text, .. } => Some(Cow::Borrowed(text)),
         })
     }
 
-    pub fn into_text(self, work: &mut Budget) -> Result<Option<Cow<'a, str>>, BudgetExceeded> {
+    pub fn into_text(self, budget: &mut Budget) -> Result<Option<Cow<'a, str>>, BudgetExceeded> {
         Ok(match self {
             Value::Text { text, .. } => Some(text),
-            other => (other.to_text(work)?).map(|text| Cow::Owned(text.into_owned())),
+            other => (other.to_text(budget)?).map(|text| Cow::Owned(text.into_owned())),
         })
     }
 
     /// The value as an integer: the one at the start of a text, a real number truncated and clamped, 0 for NULL.
-    pub fn to_integer(&self, work: &mut Budget) -> Result<i64, BudgetExceeded> {
+    pub fn to_integer(&self, budget: &mut Budget) -> Result<i64, BudgetExceeded> {
         Ok(match self {
             Value::Null => 0,
             Value::Integer(value) => *value,
             Value::Real(value) => number::real_to_integer(*value),
-            Value::Text { text, .. } => number::integer(text, work)?.0,
+            Value::Text { text, .. } => number::integer(text, budget)?.0,
         })
     }
 
@@ -108,24 +108,24 @@ impl<'a> Value<'a> {
         clippy::cast_precision_loss,
         reason = "SQLite converts in the same way"
     )]
-    pub fn to_real(&self, work: &mut Budget) -> Result<f64, BudgetExceeded> {
+    pub fn to_real(&self, budget: &mut Budget) -> Result<f64, BudgetExceeded> {
         Ok(match self {
             Value::Null => 0.0,
             Value::Integer(value) => *value as f64,
             Value::Real(value) => *value,
-            Value::Text { text, .. } => number::real(text, work)?.0,
+            Value::Text { text, .. } => number::real(text, budget)?.0,
         })
     }
 
     /// The value as an operand of arithmetic: a text becomes the number at its start.
-    pub fn to_number(&self, work: &mut Budget) -> Result<Value<'static>, BudgetExceeded> {
+    pub fn to_number(&self, budget: &mut Budget) -> Result<Value<'static>, BudgetExceeded> {
         Ok(match self {
             Value::Null => Value::Null,
             Value::Integer(value) => Value::Integer(*value),
             Value::Real(value) => Value::Real(*value),
             Value::Text { text, .. } => {
-                let (real, extent) = number::real(text, work)?;
-                let (integer, fit) = number::integer(text, work)?;
+                let (real, extent) = number::real(text, budget)?;
+                let (integer, fit) = number::integer(text, budget)?;
                 match (extent, fit) {
                     (Extent::Integer, Fit::Whole) | (Extent::Other, Fit::Whole | Fit::Prefix) => {
                         Value::Integer(integer)
@@ -140,16 +140,16 @@ impl<'a> Value<'a> {
     fn apply_affinity(
         &self,
         affinity: Affinity,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<Cow<'_, Value<'a>>, BudgetExceeded> {
         Ok(match (affinity, self) {
             (Affinity::Text, Value::Integer(_) | Value::Real(_)) => {
-                let text = self.to_text(work)?.unwrap_or_default();
+                let text = self.to_text(budget)?.unwrap_or_default();
                 Cow::Owned(Value::text(text.into_owned()))
             }
             (Affinity::Numeric, Value::Text { text, .. }) => {
-                let (real, extent) = number::real(text, work)?;
-                let (integer, fit) = number::integer(text, work)?;
+                let (real, extent) = number::real(text, budget)?;
+                let (integer, fit) = number::integer(text, budget)?;
                 match (extent, fit) {
                     (Extent::Integer, Fit::Whole) => Cow::Owned(Value::Integer(integer)),
                     (Extent::Integer | Extent::Real, _) => Cow::Owned(Value::Real(real)),
@@ -165,27 +165,27 @@ impl<'a> Value<'a> {
         &self,
         other: &Value<'_>,
         affinity: Affinity,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<Ordering, BudgetExceeded> {
         let has_text = matches!(self, Value::Text { .. }) || matches!(other, Value::Text { .. });
         if affinity == Affinity::None || !has_text {
-            return self.order(other, work);
+            return self.order(other, budget);
         }
         let (one, two) = (
-            self.apply_affinity(affinity, work)?,
-            other.apply_affinity(affinity, work)?,
+            self.apply_affinity(affinity, budget)?,
+            other.apply_affinity(affinity, budget)?,
         );
-        one.order(&two, work)
+        one.order(&two, budget)
     }
 
-    fn order(&self, other: &Value<'_>, work: &mut Budget) -> Result<Ordering, BudgetExceeded> {
+    fn order(&self, other: &Value<'_>, budget: &mut Budget) -> Result<Ordering, BudgetExceeded> {
         Ok(match (self, other) {
             (Value::Integer(one), Value::Integer(two)) => one.cmp(two),
             (Value::Real(one), Value::Real(two)) => one.partial_cmp(two).unwrap_or(Ordering::Equal),
             (Value::Integer(one), Value::Real(two)) => integer_and_real(*one, *two),
             (Value::Real(one), Value::Integer(two)) => integer_and_real(*two, *one).reverse(),
             (Value::Text { text: one, .. }, Value::Text { text: two, .. }) => {
-                work.spend(one.len().min(two.len()))?;
+                budget.spend(one.len().min(two.len()))?;
                 one.as_bytes().cmp(two.as_bytes())
             }
             _ => self.rank().cmp(&other.rank()),

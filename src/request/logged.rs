@@ -59,10 +59,10 @@ fn span_of(request: &LoggedRequest) -> Span {
     )
 }
 
-/// The first segment of `/token/{namespace}/{token}`.
-const TOKEN: &str = "token";
+/// What is before the namespace in `/token/{namespace}/{token}`.
+const TOKEN: &str = "/token/";
 
-/// A path for the log: without the token of `/token/{namespace}/{token}`, escaped, and cut.
+/// A path for the log: without the token of `/token/{namespace}/{token}`, also below a wrong prefix, escaped, and cut.
 struct Path<'a>(&'a str);
 
 /// Characters of a path that are logged.
@@ -73,12 +73,14 @@ const PATH_BYTES_MAX: usize = 1_000;
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts = self.0.trim_start_matches('/').splitn(3, '/');
-        match (parts.next(), parts.next(), parts.next()) {
-            (Some(TOKEN), Some(namespace), Some(_)) => {
-                write!(f, "/{TOKEN}/{}/…", Escaped(namespace))
-            }
-            _ => Escaped(self.0).fmt(f),
+        let with_namespace = self.0.match_indices(TOKEN).find_map(|(at, _)| {
+            let namespace = at + TOKEN.len();
+            let end = namespace + self.0.get(namespace..)?.find('/')? + 1;
+            self.0.get(..end)
+        });
+        match with_namespace {
+            Some(shown) => write!(f, "{}…", Escaped(shown)),
+            None => Escaped(self.0).fmt(f),
         }
     }
 }
@@ -113,7 +115,8 @@ mod tests {
             ("/token/ns/secret", "/token/ns/…"),
             ("/token/ns/secret/", "/token/ns/…"),
             ("/token/ns/secret/limit", "/token/ns/…"),
-            ("//token/ns/secret", "/token/ns/…"),
+            ("//token/ns/secret", "//token/ns/…"),
+            ("/queues/token/ns/secret", "/queues/token/ns/…"),
             ("/token/ns", "/token/ns"),
             ("/token/ns/", "/token/ns/…"),
             ("/token", "/token"),

@@ -59,13 +59,13 @@ pub type PathCondition<'a> = (&'a [String], &'a ValueCondition);
 pub fn matching_paths(
     text: &str,
     conditions: &[PathCondition<'_>],
-    work: &mut Budget,
+    budget: &mut Budget,
 ) -> Result<Vec<bool>, BudgetExceeded> {
-    work.spend(text.len())?;
+    budget.spend(text.len())?;
     let mut reader = PayloadReader {
         conditions,
         matches: vec![false; conditions.len()],
-        work,
+        budget,
         exceeded: None,
     };
     let mut json = serde_json::Deserializer::from_str(text);
@@ -86,7 +86,7 @@ pub fn matching_paths(
 struct PayloadReader<'r> {
     conditions: &'r [PathCondition<'r>],
     matches: Vec<bool>,
-    work: &'r mut Budget,
+    budget: &'r mut Budget,
     /// Why reading ended early.
     exceeded: Option<BudgetExceeded>,
 }
@@ -96,9 +96,9 @@ impl<'r> PayloadReader<'r> {
         self.conditions.get(term).map_or(&[], |(path, _)| path)
     }
 
-    /// Spends `work`, or ends the reading with an error.
-    fn spend<E: de::Error>(&mut self, work: usize) -> Result<(), E> {
-        let spent = self.work.spend(work);
+    /// Spends so much of the budget, or ends the reading with an error.
+    fn spend<E: de::Error>(&mut self, steps: usize) -> Result<(), E> {
+        let spent = self.budget.spend(steps);
         self.or_end(spent)
     }
 
@@ -108,7 +108,7 @@ impl<'r> PayloadReader<'r> {
         text: &str,
         condition: &ValueCondition,
     ) -> Result<bool, E> {
-        let meets = meets_or_contains(text, condition, self.work);
+        let meets = meets_or_contains(text, condition, self.budget);
         self.or_end(meets)
     }
 
@@ -290,14 +290,14 @@ impl Visitor<'_> for Key<'_, '_> {
 fn meets_or_contains(
     text: &str,
     condition: &ValueCondition,
-    work: &mut Budget,
+    budget: &mut Budget,
 ) -> Result<bool, BudgetExceeded> {
     if !text.starts_with('[') || is_anything(condition) {
-        return meets(text, condition, work);
+        return meets(text, condition, budget);
     }
     let mut any = AnyElement {
         condition,
-        work,
+        budget,
         found: Ok(false),
     };
     let read = any.deserialize(&mut serde_json::Deserializer::from_str(text));
@@ -307,7 +307,7 @@ fn meets_or_contains(
 /// Whether an element of an array meets the condition.
 struct AnyElement<'a> {
     condition: &'a ValueCondition,
-    work: &'a mut Budget,
+    budget: &'a mut Budget,
     found: Result<bool, BudgetExceeded>,
 }
 
@@ -329,7 +329,7 @@ impl<'de> Visitor<'de> for &mut AnyElement<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         while let Some(value) = array.next_element::<&RawValue>()? {
             if self.found == Ok(false) {
-                self.found = meets(value.get(), self.condition, self.work);
+                self.found = meets(value.get(), self.condition, self.budget);
             }
         }
         Ok(())
@@ -344,7 +344,7 @@ fn is_anything(condition: &ValueCondition) -> bool {
 fn meets(
     value: &str,
     condition: &ValueCondition,
-    work: &mut Budget,
+    budget: &mut Budget,
 ) -> Result<bool, BudgetExceeded> {
     let value = value.trim();
     let number = || match value.as_bytes().first() {
@@ -357,12 +357,12 @@ fn meets(
         ValueCondition::Matches(pattern, _) if pattern.is_any() => true,
         ValueCondition::Matches(pattern, than) => match value.as_bytes().first() {
             Some(b'"') => match serde_json::from_str::<String>(value) {
-                Ok(text) => pattern.matches(&text, work)?,
+                Ok(text) => pattern.matches(&text, budget)?,
                 Err(_) => false,
             },
             Some(b'{' | b'[') | None => false,
             Some(_) => {
-                pattern.matches(value, work)?
+                pattern.matches(value, budget)?
                     || (than.as_ref()).is_some_and(|than| is_number(Compare::Is, than))
             }
         },

@@ -15,7 +15,7 @@ pub struct JobFacts<'a> {
     pub id: &'a str,
     /// A name from [`super::STATES`].
     pub state: &'a str,
-    /// A name from [`super::APIS`].
+    /// A name from [`super::PROTOCOLS`].
     pub api: &'a str,
     pub namespace: &'a str,
     pub queue: &'a str,
@@ -43,11 +43,11 @@ pub enum Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    fn text(self, work: &mut Budget) -> Result<Cow<'a, str>, BudgetExceeded> {
+    fn text(self, budget: &mut Budget) -> Result<Cow<'a, str>, BudgetExceeded> {
         Ok(match self {
             Body::Json(text) => Cow::Borrowed(text),
             Body::Base64(text) => {
-                work.spend(text.len())?;
+                budget.spend(text.len())?;
                 let bytes = BASE64.decode(text).unwrap_or_default();
                 Cow::Owned(String::from_utf8(bytes).unwrap_or_default())
             }
@@ -64,12 +64,12 @@ impl Search {
         &self,
         job: &JobFacts<'_>,
         now: i64,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<bool, BudgetExceeded> {
         // Payloads last, because they take longest.
-        match self.matches_without_payload(job, now, work)? {
+        match self.matches_without_payload(job, now, budget)? {
             Some(matches) => Ok(matches),
-            None => self.matches_with_payload(job, now, work),
+            None => self.matches_with_payload(job, now, budget),
         }
     }
 
@@ -81,9 +81,9 @@ impl Search {
         &self,
         job: &JobFacts<'_>,
         now: i64,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<Option<bool>, BudgetExceeded> {
-        self.evaluate(&mut Evaluation::new(job, now, None), work)
+        self.evaluate(&mut Evaluation::new(job, now, None), budget)
     }
 
     /// Whether the job with this payload matches. Reads the payload once.
@@ -94,10 +94,10 @@ impl Search {
         &self,
         job: &JobFacts<'_>,
         now: i64,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<bool, BudgetExceeded> {
-        let results = self.payload_results(job.body, work)?;
-        self.matches_with_results(job, now, &results, work)
+        let results = self.payload_results(job.body, budget)?;
+        self.matches_with_results(job, now, &results, budget)
     }
 
     /// Which of the conditions on the payload hold. Reads the payload once.
@@ -107,11 +107,11 @@ impl Search {
     pub fn payload_results(
         &self,
         body: Body<'_>,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<Vec<bool>, BudgetExceeded> {
         let mut conditions = Vec::new();
         self.add_payload_conditions(&mut conditions);
-        payload_results(&body.text(work)?, &conditions, work)
+        payload_results(&body.text(budget)?, &conditions, budget)
     }
 
     /// Whether the job with these results of [`Search::payload_results`] matches.
@@ -123,10 +123,10 @@ impl Search {
         job: &JobFacts<'_>,
         now: i64,
         results: &[bool],
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<bool, BudgetExceeded> {
         let mut evaluation = Evaluation::new(job, now, Some(results));
-        Ok(self.evaluate(&mut evaluation, work)? == Some(true))
+        Ok(self.evaluate(&mut evaluation, budget)? == Some(true))
     }
 
     /// Adds the conditions on the payload, in the order in which they are evaluated.
@@ -146,7 +146,7 @@ impl Search {
     fn evaluate(
         &self,
         job: &mut Evaluation<'_>,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<Option<bool>, BudgetExceeded> {
         let mut all = Some(true);
         for term in &self.terms {
@@ -154,8 +154,8 @@ impl Search {
                 job.skip(term.condition.payload_conditions());
                 continue;
             }
-            work.spend(1)?;
-            let holds = term.condition.holds(job, work)?;
+            budget.spend(1)?;
+            let holds = term.condition.holds(job, budget)?;
             match holds.map(|holds| holds != term.is_negated) {
                 Some(true) => {}
                 other => all = other,
@@ -169,7 +169,7 @@ impl Search {
 fn payload_results(
     body: &str,
     conditions: &[&Condition],
-    work: &mut Budget,
+    budget: &mut Budget,
 ) -> Result<Vec<bool>, BudgetExceeded> {
     let paths = conditions.iter().filter_map(|condition| match condition {
         Condition::Data(path, condition) => Some((path.as_slice(), condition)),
@@ -178,7 +178,7 @@ fn payload_results(
     let paths: Vec<json::PathCondition<'_>> = paths.collect();
     let of_paths = match paths.is_empty() {
         true => Vec::new(),
-        false => json::matching_paths(body, &paths, work)?,
+        false => json::matching_paths(body, &paths, budget)?,
     };
     let mut of_paths = of_paths.into_iter();
     let (mut results, mut lower) = (Vec::with_capacity(conditions.len()), None);
@@ -186,10 +186,10 @@ fn payload_results(
         results.push(match condition {
             Condition::Payload(pattern) => {
                 if lower.is_none() {
-                    work.spend(body.len())?;
+                    budget.spend(body.len())?;
                 }
                 let lower = lower.get_or_insert_with(|| body.to_ascii_lowercase());
-                pattern.matches_part(lower, work)?
+                pattern.matches_part(lower, budget)?
             }
             _ => of_paths.next().unwrap_or_default(),
         });
@@ -244,17 +244,17 @@ struct Message<'a> {
 }
 
 impl Message<'_> {
-    fn lower(&mut self, work: &mut Budget) -> Result<&str, BudgetExceeded> {
+    fn lower(&mut self, budget: &mut Budget) -> Result<&str, BudgetExceeded> {
         if self.lower.is_none() {
-            work.spend(self.text.len())?;
+            budget.spend(self.text.len())?;
         }
         let lower = || self.text.to_ascii_lowercase();
         Ok(self.lower.get_or_insert_with(lower))
     }
 
-    fn hash(&mut self, work: &mut Budget) -> Result<&str, BudgetExceeded> {
+    fn hash(&mut self, budget: &mut Budget) -> Result<&str, BudgetExceeded> {
         if self.hash.is_none() {
-            work.spend(self.text.len().min(4 * MESSAGE_CHARS_MAX))?;
+            budget.spend(self.text.len().min(4 * MESSAGE_CHARS_MAX))?;
         }
         let hash = || Fingerprint::of(self.text).hash;
         Ok(self.hash.get_or_insert_with(hash))
@@ -266,7 +266,7 @@ impl Condition {
     fn holds(
         &self,
         evaluation: &mut Evaluation<'_>,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<Option<bool>, BudgetExceeded> {
         match self {
             Condition::Payload(_) | Condition::Data(..) => Ok(evaluation.next_of_payload()),
@@ -277,14 +277,14 @@ impl Condition {
                         evaluation.skip(search.payload_conditions());
                         continue;
                     }
-                    match search.evaluate(evaluation, work)? {
+                    match search.evaluate(evaluation, budget)? {
                         Some(false) => {}
                         other => any = other,
                     }
                 }
                 Ok(any)
             }
-            _ => self.holds_for(evaluation, work).map(Some),
+            _ => self.holds_for(evaluation, budget).map(Some),
         }
     }
 
@@ -292,7 +292,7 @@ impl Condition {
     fn holds_for(
         &self,
         evaluation: &mut Evaluation<'_>,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<bool, BudgetExceeded> {
         let Evaluation {
             job, message, now, ..
@@ -303,35 +303,35 @@ impl Condition {
         Ok(match self {
             Condition::Word { pattern, .. } => {
                 let class = job.class.unwrap_or_default();
-                work.spend(job.id.len() + class.len())?;
-                pattern.matches_prefix(&job.id.to_ascii_lowercase(), work)?
+                budget.spend(job.id.len() + class.len())?;
+                pattern.matches_prefix(&job.id.to_ascii_lowercase(), budget)?
                     || job.class.is_some()
-                        && pattern.matches_part(&class.to_ascii_lowercase(), work)?
+                        && pattern.matches_part(&class.to_ascii_lowercase(), budget)?
             }
             Condition::State(states) => states.contains(&job.state),
             Condition::Api(apis) => apis.contains(&job.api),
-            Condition::Namespace(pattern) => pattern.matches(job.namespace, work)?,
-            Condition::Queue(pattern) => pattern.matches(job.queue, work)?,
-            Condition::Class(pattern) => matches_some(pattern, job.class, work)?,
+            Condition::Namespace(pattern) => pattern.matches(job.namespace, budget)?,
+            Condition::Queue(pattern) => pattern.matches(job.queue, budget)?,
+            Condition::Class(pattern) => matches_some(pattern, job.class, budget)?,
             Condition::Tag(pattern) => {
                 for tag in job.tags {
-                    if pattern.matches(tag, work)? {
+                    if pattern.matches(tag, budget)? {
                         return Ok(true);
                     }
                 }
                 false
             }
-            Condition::Worker(pattern) => matches_some(pattern, job.worker, work)?,
+            Condition::Worker(pattern) => matches_some(pattern, job.worker, budget)?,
             Condition::Tracked(values) => {
                 values.contains(&if job.is_tracked { "yes" } else { "no" })
             }
             Condition::FailureGroup(pattern) => {
-                matches_some(pattern, job.failure.map(|(group, _)| group), work)?
+                matches_some(pattern, job.failure.map(|(group, _)| group), budget)?
             }
             Condition::FailureMessage(pattern) => {
-                job.failure.is_some() && pattern.matches_part(message.lower(work)?, work)?
+                job.failure.is_some() && pattern.matches_part(message.lower(budget)?, budget)?
             }
-            Condition::Fingerprint(hash) => job.failure.is_some() && message.hash(work)? == hash,
+            Condition::Fingerprint(hash) => job.failure.is_some() && message.hash(budget)? == hash,
             Condition::Payload(_) | Condition::Any(_) | Condition::Data(..) => false,
             Condition::Priority(compare, than) => {
                 real(job.priority).is_some_and(|number| number.satisfies(*compare, than))
@@ -349,7 +349,7 @@ impl Condition {
 fn matches_some(
     pattern: &Pattern,
     text: Option<&str>,
-    work: &mut Budget,
+    budget: &mut Budget,
 ) -> Result<bool, BudgetExceeded> {
-    text.map_or(Ok(false), |text| pattern.matches(text, work))
+    text.map_or(Ok(false), |text| pattern.matches(text, budget))
 }

@@ -4,8 +4,8 @@ use super::fingerprint::is_hash;
 use super::json::Number;
 use super::time_condition::TimeCondition;
 use super::{
-    APIS, CHARS_MAX, Compare, Condition, Pattern, STATES, Search, SyntaxError, TERMS_MAX, Term,
-    ValueCondition, YES_OR_NO,
+    CHARS_MAX, Compare, Condition, PROTOCOLS, Pattern, STATES, Search, SyntaxError, TERMS_MAX,
+    Term, ValueCondition, YES_OR_NO,
 };
 
 /// Maximum number of steps in a path.
@@ -319,7 +319,7 @@ impl Reader<'_> {
     fn condition_of_key(&mut self, key: &str) -> Result<Option<Condition>, SyntaxError> {
         let condition = match key {
             "state" => Condition::State(self.words("state:failed,stalled", "state", &STATES)?),
-            "api" => Condition::Api(self.words("api:lmstfy", "protocol", &APIS)?),
+            "api" => Condition::Api(self.words("api:lmstfy", "protocol", &PROTOCOLS)?),
             "ns" | "namespace" => Condition::Namespace(self.value("ns:billing")?.pattern()),
             "queue" => Condition::Queue(self.value("queue:mail")?.pattern()),
             "klass" | "class" => Condition::Class(self.value("class:Send*")?.pattern()),

@@ -52,18 +52,18 @@ impl Pattern {
 
     /// Whether the pattern matches the text. Like the other two, pays for each byte of the text, and for each part that
     /// it looks for.
-    pub fn matches(&self, text: &str, work: &mut Budget) -> Result<bool, BudgetExceeded> {
-        self.matches_at(text, false, false, work)
+    pub fn matches(&self, text: &str, budget: &mut Budget) -> Result<bool, BudgetExceeded> {
+        self.matches_at(text, false, false, budget)
     }
 
     /// Whether the pattern matches the start of the text.
-    pub fn matches_prefix(&self, text: &str, work: &mut Budget) -> Result<bool, BudgetExceeded> {
-        self.matches_at(text, false, true, work)
+    pub fn matches_prefix(&self, text: &str, budget: &mut Budget) -> Result<bool, BudgetExceeded> {
+        self.matches_at(text, false, true, budget)
     }
 
     /// Whether the pattern matches a part of the text.
-    pub fn matches_part(&self, text: &str, work: &mut Budget) -> Result<bool, BudgetExceeded> {
-        self.matches_at(text, true, true, work)
+    pub fn matches_part(&self, text: &str, budget: &mut Budget) -> Result<bool, BudgetExceeded> {
+        self.matches_at(text, true, true, budget)
     }
 
     /// `before` and `after`: whether further text may precede and follow the match.
@@ -72,9 +72,9 @@ impl Pattern {
         text: &str,
         before: bool,
         after: bool,
-        work: &mut Budget,
+        budget: &mut Budget,
     ) -> Result<bool, BudgetExceeded> {
-        work.spend(1 + text.len())?;
+        budget.spend(1 + text.len())?;
         let Some((first, others)) = self.parts.split_first() else {
             return Ok(true);
         };
@@ -96,7 +96,7 @@ impl Pattern {
         };
         // The leftmost match leaves the most text for the remaining parts.
         for part in between {
-            work.spend(1)?;
+            budget.spend(1)?;
             match text_after(rest, part) {
                 Some(after) => rest = after,
                 None => return Ok(false),
@@ -180,11 +180,11 @@ mod tests {
     #[test]
     fn each_part_and_each_byte_is_paid_for() {
         let spent = |pattern: &str, text: &str| {
-            let mut work = Budget::new(10_000);
+            let mut budget = Budget::new(10_000);
             Pattern::with_stars(pattern)
-                .matches(text, &mut work)
+                .matches(text, &mut budget)
                 .unwrap();
-            10_000 - work.remaining()
+            10_000 - budget.remaining()
         };
         assert_eq!(spent("mail", "mail"), 5);
         assert_eq!(spent("*a*b*c*", "abc"), 7);
@@ -192,8 +192,8 @@ mod tests {
         // Many stars in a row are one.
         assert_eq!(spent(&"*".repeat(1_000), ""), 1);
         assert_eq!(spent(&format!("{}a", "*".repeat(999)), ""), 1);
-        let mut work = Budget::new(5);
-        let matches = Pattern::with_stars("*a*b*c*").matches("abc", &mut work);
+        let mut budget = Budget::new(5);
+        let matches = Pattern::with_stars("*a*b*c*").matches("abc", &mut budget);
         assert_eq!(matches, Err(BudgetExceeded::Work));
     }
 }

@@ -336,13 +336,13 @@ fn may_match(search: &Search, api: &str, queue: &str) -> bool {
 #[test]
 fn matching_the_name_of_a_queue_costs_work_for_each_condition_and_byte() {
     let search = Search::parse("queue:q* -queue:*x -namespace:n api:qless state:failed").unwrap();
-    let mut work = Budget::new(1_000);
-    let found = search.may_match_queue("qless", "", "q123456789", &mut work);
+    let mut budget = Budget::new(1_000);
+    let found = search.may_match_queue("qless", "", "q123456789", &mut budget);
     assert_eq!(found, Ok(true));
     // Five conditions, two names of 10 bytes and an empty one, each with one more.
-    assert_eq!(work.remaining(), 1_000 - 5 - 11 - 11 - 1);
-    let mut work = Budget::new(20);
-    let found = search.may_match_queue("qless", "", "q123456789", &mut work);
+    assert_eq!(budget.remaining(), 1_000 - 5 - 11 - 11 - 1);
+    let mut budget = Budget::new(20);
+    let found = search.may_match_queue("qless", "", "q123456789", &mut budget);
     assert_eq!(found, Err(BudgetExceeded::Work));
 }
 
@@ -418,11 +418,11 @@ fn a_payload_is_read_once_for_all_terms() {
     };
     let terms: Vec<String> = (0..31).map(|n| format!("-data.a.c{n}:1")).collect();
     let search = Search::parse(&terms.join(" ")).unwrap();
-    let mut work = Budget::new(1_100_000);
-    assert_eq!(search.matches(&job, NOW, &mut work), Ok(true));
-    let mut work = Budget::new(900_000);
+    let mut budget = Budget::new(1_100_000);
+    assert_eq!(search.matches(&job, NOW, &mut budget), Ok(true));
+    let mut budget = Budget::new(900_000);
     assert_eq!(
-        search.matches(&job, NOW, &mut work),
+        search.matches(&job, NOW, &mut budget),
         Err(BudgetExceeded::Work)
     );
 }
@@ -438,8 +438,8 @@ fn each_term_pays_for_the_text_it_looks_through() {
     };
     for text in ["-error:y", "-data.text:y"] {
         let search = Search::parse(&[text; 30].join(" ")).unwrap();
-        let mut work = Budget::new(200_000);
-        let found = search.matches(&job, NOW, &mut work);
+        let mut budget = Budget::new(200_000);
+        let found = search.matches(&job, NOW, &mut budget);
         assert_eq!(found, Err(BudgetExceeded::Work), "{text}");
     }
 }
@@ -455,9 +455,9 @@ fn a_pattern_pays_for_each_element_and_tag_it_looks_at() {
     };
     let spent = |text: &str| {
         let search = Search::parse(text).unwrap();
-        let mut work = Budget::new(10_000_000);
-        assert_eq!(search.matches(&job, NOW, &mut work), Ok(false), "{text}");
-        10_000_000 - work.remaining()
+        let mut budget = Budget::new(10_000_000);
+        assert_eq!(search.matches(&job, NOW, &mut budget), Ok(false), "{text}");
+        10_000_000 - budget.remaining()
     };
     let one = spent("data.a:*b");
     assert!(one >= 9 * 10_000, "{one}");

@@ -82,7 +82,7 @@ pub trait GroupRunner: Send + 'static {
 
     /// Called after each group with the time for which it held the writer, so that other requests waited: all attempts
     /// and responses.
-    fn held(&mut self, took: Duration);
+    fn writer_occupied(&mut self, took: Duration);
 
     /// Called when the queue is closed and empty, before the connection is closed.
     fn finish(
@@ -235,7 +235,7 @@ async fn write<R: GroupRunner>(
         .await;
         // The connection is not closed, because that could write to the database again.
         let Some(oversized) = ran else { return };
-        runner.held(began.elapsed());
+        runner.writer_occupied(began.elapsed());
         let ended = count - oversized.len();
         let refused = queue.put_back(oversized);
         queue.release(ended + refused.len());

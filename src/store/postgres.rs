@@ -1,5 +1,6 @@
 //! Postgres: connections, reconnection after a loss, and notifications.
 
+mod combined;
 mod listener;
 mod readers;
 mod reserve;
@@ -14,6 +15,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
+use combined::combined;
 pub use listener::Listener;
 pub use readers::Readers;
 use reserve::Reserve;
@@ -211,14 +213,18 @@ impl Connection {
         let began = Instant::now();
         let running = async {
             let mut results = Vec::with_capacity(batch.len());
-            for statement in batch {
+            let mut batch = batch.into_iter().peekable();
+            while let Some(statement) = batch.next() {
+                let also = batch.next_if(|next| statement.combines_with(next));
                 if began.elapsed() > TRANSACTION_TIMEOUT {
                     return Err(StoreError::Slow);
                 }
                 let expected = statement.expected;
-                let span = StatementSpan::begin(POSTGRES, || [statement.sql]);
+                let texts = || [Some(&statement), also.as_ref()].into_iter().flatten();
+                let span = StatementSpan::begin(POSTGRES, || texts().map(|it| it.sql));
                 // The database itself ends a statement earlier, so after this time it does not respond.
-                let fetching = timeout(TRANSACTION_TIMEOUT, fetch(inner, &send_mode, statement));
+                let fetching = fetch(inner, &send_mode, &statement, also.as_ref());
+                let fetching = timeout(TRANSACTION_TIMEOUT, fetching);
                 let result = fetching.await.unwrap_or(Err(StoreError::Timeout));
                 span.end(result.is_ok());
                 let result = result?;
@@ -226,6 +232,7 @@ impl Connection {
                     return Err(StoreError::Conflict);
                 }
                 results.push(result);
+                results.extend(also.map(|_| StatementResult::default()));
             }
             Ok(results)
         };
@@ -297,10 +304,12 @@ impl Connection {
 async fn fetch(
     connection: &mut PgConnection,
     send_mode: &SendMode,
-    statement: Statement,
+    statement: &Statement,
+    also: Option<&Statement>,
 ) -> Result<StatementResult, StoreError> {
     let mut arguments = PgArguments::default();
-    for arg in statement.args {
+    let args = statement.args.iter();
+    for arg in args.chain(also.into_iter().flat_map(|it| &it.args)) {
         match arg {
             Arg::Null => arguments.add(None::<i64>),
             Arg::Int(value) => arguments.add(value),
@@ -311,8 +320,13 @@ async fn fetch(
         }
         .map_err(sqlx::Error::Encode)?;
     }
-    // Safe: the text is a literal in this program, and every value is bound.
-    let text = AssertSqlSafe(send_mode.dialect.expand(statement.sql));
+    let expand = |it: &Statement| send_mode.dialect.expand(it.sql);
+    let text = match also {
+        Some(also) => combined(expand(statement), statement.args.len(), expand(also)),
+        None => expand(statement),
+    };
+    // Safe: the text consists of literals in this program, and every value is bound.
+    let text = AssertSqlSafe(text);
     let query = sqlx::query_with(text, arguments).persistent(!send_mode.is_pooled());
     let mut stream = connection.fetch_many(query);
     let mut result = StatementResult::default();

@@ -41,7 +41,7 @@ pub enum ReadKind {
     /// A few rows with known keys. Takes a fraction of a millisecond.
     Keyed,
     /// Rows of lists, counts and queries. Some take long, so all of them leave one connection for the keyed ones.
-    Any,
+    Unkeyed,
 }
 
 /// Limits how many reads run at the same time.
@@ -49,7 +49,7 @@ pub enum ReadKind {
 pub struct ReadPermits {
     /// Limits the reads of a handle and its clones.
     own: Option<Arc<Semaphore>>,
-    /// Limits the reads of [`ReadKind::Any`] of all handles.
+    /// Limits the reads of [`ReadKind::Unkeyed`] of all handles.
     unkeyed: Arc<Semaphore>,
 }
 
@@ -95,7 +95,7 @@ impl ReadPermits {
         };
         let unkeyed = match kind {
             ReadKind::Keyed => None,
-            ReadKind::Any => Arc::clone(&self.unkeyed).acquire_owned().await.ok(),
+            ReadKind::Unkeyed => Arc::clone(&self.unkeyed).acquire_owned().await.ok(),
         };
         [own, unkeyed]
     }
@@ -126,7 +126,7 @@ impl LimitedReaders {
 impl Readers {
     /// Runs the statements on one snapshot of the database. Returns one result per statement.
     pub async fn read(&self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
-        self.read_rows(ReadKind::Any, batch).await
+        self.read_rows(ReadKind::Unkeyed, batch).await
     }
 
     /// Like [`Readers::read`], for a few rows with known keys: does not wait for reads of lists, counts and queries.
@@ -286,7 +286,7 @@ async fn read_long(
         };
         let begun = abandoned.run_until_cancelled(begins).await;
         let places = begun.ok_or(StoreError::Stopped)??;
-        let outcome = readers.read(ReadKind::Any, batch).await;
+        let outcome = readers.read(ReadKind::Unkeyed, batch).await;
         drop((places, held));
         outcome
     });

@@ -18,6 +18,8 @@ pub struct Statement {
     pub args: Vec<Arg>,
     /// The number of rows the statement must change, if known. Any other number is a conflict with another writer.
     pub expected: Option<u64>,
+    /// See [`Statement::combinable`].
+    pub is_combinable: bool,
 }
 
 impl Statement {
@@ -26,6 +28,7 @@ impl Statement {
             sql,
             args: args.into_iter().collect(),
             expected: None,
+            is_combinable: false,
         }
     }
 
@@ -38,6 +41,7 @@ impl Statement {
             sql,
             args,
             expected: None,
+            is_combinable: false,
         }
     }
 
@@ -45,6 +49,20 @@ impl Statement {
     pub fn exactly(mut self, rows: usize) -> Statement {
         self.expected = Some(rows as u64);
         self
+    }
+
+    /// Lets Postgres run the statement in one round trip with the next one, if both are combinable, and only the first
+    /// has an expected number of rows. Neither reads or changes rows of the other, nor has a `WITH` or `RETURNING`
+    /// clause. The result of the second one is empty.
+    pub fn combinable(mut self) -> Statement {
+        self.is_combinable = true;
+        self
+    }
+
+    /// Whether Postgres runs the statement together with the next one.
+    pub fn combines_with(&self, next: &Statement) -> bool {
+        let both = self.is_combinable && next.is_combinable;
+        both && self.expected.is_some() && next.expected.is_none()
     }
 
     /// Adds an argument.

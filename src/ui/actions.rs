@@ -117,7 +117,7 @@ static ACTIONS: &[&Action] = &[
     &display::SET_THEME,
     &failures::MUTE_GROUP,
     &failures::RETRY_GROUP,
-    &failures::SEE_FAILURES,
+    &failures::MARK_FAILURES_SEEN,
     &failures::UNMUTE_GROUP,
     &jobs::ADD_TAG,
     &jobs::CANCEL,

@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use futures::stream;
-use switchyard::engine::{Claim, Error, JobKey, Page, Put, QueueKey, Recur};
+use switchyard::engine::{Claim, Error, JobKey, OffsetPage, Put, QueueKey, Recur};
 
 /// The maximum number of items in one transaction.
 const AT_ONCE: usize = 500;
@@ -112,7 +112,7 @@ async fn a_long_class_counts_towards_a_response_and_lists_show_its_beginning() {
         let done = engine.recur(queue.clone(), vec![recur], None).await;
         done.unwrap().remove(0).unwrap();
     }
-    let page = Page {
+    let page = OffsetPage {
         limit: JOBS,
         offset: 0,
     };
@@ -121,7 +121,7 @@ async fn a_long_class_counts_towards_a_response_and_lists_show_its_beginning() {
     let whole = engine.recurring_in(&queue, page).await;
     assert!(matches!(whole, Err(Error::ResponseTooLarge)));
     assert!(engine.jobs_by_key(&keys[keys.len() / 2..]).await.is_ok());
-    let listed = engine.list_jobs_by_key(&keys).await.unwrap();
+    let listed = engine.short_jobs_by_key(&keys).await.unwrap();
     let classes = listed.into_iter().flatten().map(|job| job.klass);
     let listed = engine.list_recurring(Some(&queue), page).await.unwrap();
     let classes = classes.chain(listed.into_iter().map(|it| it.klass));

@@ -1,7 +1,7 @@
 //! Dead jobs of Relay, and requeuing them.
 
 use super::*;
-use switchyard::engine::{Enqueue, Mode, Place, ReenqueueResult};
+use switchyard::engine::{Enqueue, Mode, PageStart, ReenqueueResult};
 
 fn enqueue(id: &str) -> Enqueue {
     Enqueue {
@@ -34,7 +34,7 @@ async fn dead_letter(engine: &Engine, ids: &[String]) {
 
 async fn size(engine: &Engine) -> i64 {
     engine
-        .dead_letter(&QueueKey::relay("q"))
+        .dead_letter_summary(&QueueKey::relay("q"))
         .await
         .unwrap()
         .size
@@ -68,12 +68,18 @@ async fn dead_jobs_with_the_same_id_are_identified_by_number() {
     for _ in 0..3 {
         dead_letter(&engine, &["twin".to_owned()]).await;
     }
-    let dead = engine.job_page(EffectiveState::Dead, Some(&queue), Place::First, 9, None);
+    let dead = engine.job_page(
+        EffectiveState::Dead,
+        Some(&queue),
+        PageStart::First,
+        9,
+        None,
+    );
     let dead = dead.await.unwrap().rows;
     let seqs: Vec<i64> = dead.iter().map(|job| job.seq).collect();
-    assert_eq!(engine.list_dead_jobs(&queue, &seqs).await.unwrap(), dead);
+    assert_eq!(engine.short_dead_jobs(&queue, &seqs).await.unwrap(), dead);
     let elsewhere = QueueKey::relay("elsewhere");
-    assert_eq!(engine.list_dead_jobs(&elsewhere, &seqs).await.unwrap(), []);
+    assert_eq!(engine.short_dead_jobs(&elsewhere, &seqs).await.unwrap(), []);
 
     let keys: Vec<JobKey> = dead.into_iter().map(|job| job.key).collect();
     let each = engine

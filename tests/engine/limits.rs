@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 use switchyard::engine::{
-    Enqueue, JobAction, Mode, NewOperation, OperationError, OperationEstimate, Place, Run, Subject,
+    Enqueue, JobAction, Mode, NewOperation, OperationError, OperationEstimate, PageStart, Run,
+    Subject,
 };
 
 /// The number of distinct times. Each transaction has its own time.
@@ -379,6 +380,12 @@ async fn the_200_newest_saved_searches_are_kept() {
     }
 }
 
+async fn listed(engine: &Engine, queue: &QueueKey) -> Vec<Job> {
+    let (state, start) = (EffectiveState::Waiting, PageStart::First);
+    let page = engine.job_page(state, Some(queue), start, 9, None);
+    page.await.unwrap().rows
+}
+
 #[tokio::test]
 async fn lists_load_1000_characters_of_payloads_and_messages() {
     let engine = open(false).await;
@@ -389,8 +396,7 @@ async fn lists_load_1000_characters_of_payloads_and_messages() {
             ..Put::default()
         };
         add(&engine, &queue, vec![job]).await;
-        let listed = engine.job_page(EffectiveState::Waiting, Some(&queue), Place::First, 9, None);
-        let listed = listed.await.unwrap().rows;
+        let listed = listed(&engine, &queue).await;
         assert_eq!(listed[0].body.chars().count(), expected);
 
         let claim = Claim::of(queue, "w", 1);
@@ -403,9 +409,12 @@ async fn lists_load_1000_characters_of_payloads_and_messages() {
         };
         let failed = engine.fail(vec![fail], holder("w"), None).await;
         assert_eq!(failed.unwrap(), [Ok(())]);
-        let (_, ids) = engine.failed_ids(&chars.to_string(), PAGE).await.unwrap();
+        let (_, ids) = engine
+            .ids_of_failure_group(&chars.to_string(), PAGE)
+            .await
+            .unwrap();
         let keys = [JobKey::qless(&ids[0])];
-        let listed = engine.list_jobs_by_key(&keys).await.unwrap().remove(0);
+        let listed = engine.short_jobs_by_key(&keys).await.unwrap().remove(0);
         let message = listed.unwrap().failure.unwrap().message;
         assert_eq!(message.chars().count(), expected);
     }
@@ -426,12 +435,8 @@ async fn lists_load_up_to_16_kib_of_tags() {
             ..Put::default()
         };
         add(&engine, &queue, vec![job]).await;
-        let listed = engine.job_page(EffectiveState::Waiting, Some(&queue), Place::First, 9, None);
-        assert_eq!(
-            listed.await.unwrap().rows[0].tags.len(),
-            expected,
-            "{bytes}"
-        );
+        let listed = listed(&engine, &queue).await;
+        assert_eq!(listed[0].tags.len(), expected, "{bytes}");
     }
 }
 
@@ -458,7 +463,7 @@ async fn lists_load_100_dependencies_and_dependents() {
     add(&engine, &q(), lasts.into()).await;
     for (count, expected) in counts {
         let keys = ["first", "last"].map(|which| JobKey::qless(format!("{which}-{count}")));
-        let listed = engine.list_jobs_by_key(&keys).await.unwrap();
+        let listed = engine.short_jobs_by_key(&keys).await.unwrap();
         let [first, last] = [0, 1].map(|n| listed[n].as_ref().unwrap());
         assert_eq!(first.dependents.len(), expected, "{count}");
         assert_eq!(last.dependencies.len(), expected, "{count}");

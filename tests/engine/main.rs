@@ -24,7 +24,6 @@ mod limits;
 #[expect(dead_code, reason = "the tests of the server use the rest")]
 #[path = "../support/link.rs"]
 mod link;
-mod links;
 mod long_parts;
 mod model;
 mod oldest;
@@ -35,6 +34,7 @@ mod pauses;
 mod random;
 mod readers;
 mod rejected_requests;
+mod relations;
 mod requests;
 mod retries;
 mod round_robin;
@@ -55,11 +55,11 @@ use std::time::Duration;
 
 use eventually::eventually;
 use switchyard::engine::{
-    Claim, EffectiveState, Engine, Error, Fail, Job, JobKey, LeaseHolder, NextQueue, Options, Page,
-    Publish, Put, QueueKey, Retry, State, Time,
+    Claim, EffectiveState, Engine, Error, Fail, Job, JobKey, LeaseHolder, NextQueue, OffsetPage,
+    Options, Publish, Put, QueueKey, Retry, State, Time,
 };
 
-const PAGE: Page = Page {
+const PAGE: OffsetPage = OffsetPage {
     offset: 0,
     limit: 1_000,
 };
@@ -211,8 +211,11 @@ async fn assert_counts(engine: &Engine, now: f64) {
             );
         }
     }
-    for group in engine.failures().await.unwrap().iter() {
-        let (total, jobs) = engine.failed(&group.group, PAGE).await.unwrap();
+    for group in engine.failure_groups().await.unwrap().iter() {
+        let (total, jobs) = engine
+            .jobs_of_failure_group(&group.group, PAGE)
+            .await
+            .unwrap();
         assert_eq!(total, i64::try_from(jobs.len()).unwrap());
         assert_eq!(group.count, total);
     }

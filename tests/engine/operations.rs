@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::*;
 use switchyard::engine::{
-    Enqueue, JobAction, Mode, NewOperation, Operation, OperationError, OperationState, Place,
+    Enqueue, JobAction, Mode, NewOperation, Operation, OperationError, OperationState, PageStart,
     Publish, SearchLimits, Skip, Subject,
 };
 use switchyard::search::Search;
@@ -93,7 +93,7 @@ async fn assert_consistent(engine: &Engine) {
 
 /// The reasons of skipped jobs, by ID.
 async fn skip_reasons(engine: &Engine, id: i64) -> Vec<(String, String)> {
-    let skips = engine.skips(id, Place::First, 1_000).await.unwrap();
+    let skips = engine.skips(id, PageStart::First, 1_000).await.unwrap();
     let one = |skip: Skip| {
         (
             skip.queue_and_id.map(|(_, id)| id).unwrap_or_default(),
@@ -233,7 +233,7 @@ async fn operations_retry_thousands_of_failed_jobs_in_batches() {
     assert_eq!(operation.who, "ada");
     assert_eq!(count(&engine, "state:waiting queue:mail").await, 3_000);
     assert_eq!(count(&engine, "state:failed").await, 10);
-    let (total, listed) = engine.operations(Place::First, 9).await.unwrap();
+    let (total, listed) = engine.operations(PageStart::First, 9).await.unwrap();
     assert_eq!((total, listed.rows), (1, vec![operation]));
     assert_consistent(&engine).await;
     engine.close().await;

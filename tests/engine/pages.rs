@@ -1,22 +1,22 @@
 //! Pages of lists by key: rows neither repeat nor are skipped, also while other rows leave the list or enter it.
 
 use super::*;
-use switchyard::engine::{LabelFilter, PageOf, Place, Position, Recur, Result};
+use switchyard::engine::{LabelFilter, PageOf, PageStart, Position, Recur, Result};
 
 /// The rows of all pages, read forward and then back from the last page.
-async fn all_pages<T: Clone>(read: impl AsyncFn(Place) -> Result<PageOf<T>>) -> [Vec<T>; 2] {
-    let (mut pages, mut place) = (Vec::new(), Place::First);
+async fn all_pages<T: Clone>(read: impl AsyncFn(PageStart) -> Result<PageOf<T>>) -> [Vec<T>; 2] {
+    let (mut pages, mut place) = (Vec::new(), PageStart::First);
     let mut before = loop {
         let page = read(place).await.unwrap();
         pages.push(page.rows);
         match page.next {
-            Some(next) => place = Place::After(next),
+            Some(next) => place = PageStart::After(next),
             None => break page.previous,
         }
     };
     let mut back = vec![pages.last().unwrap().clone()];
     while let Some(position) = before {
-        let page = read(Place::Before(position)).await.unwrap();
+        let page = read(PageStart::Before(position)).await.unwrap();
         back.insert(0, page.rows);
         before = page.previous;
     }
@@ -43,7 +43,7 @@ async fn listed(engine: &Engine, state: EffectiveState, limit: usize, now: f64) 
 /// As [`listed`], but with one read.
 async fn whole(engine: &Engine, state: EffectiveState, now: f64) -> Vec<String> {
     let queue = q();
-    let page = engine.job_page(state, Some(&queue), Place::First, 1_000, at(now));
+    let page = engine.job_page(state, Some(&queue), PageStart::First, 1_000, at(now));
     ids(&page.await.unwrap().rows)
 }
 
@@ -53,7 +53,7 @@ async fn claim(engine: &Engine, count: usize, now: f64) -> Vec<String> {
 }
 
 async fn after(engine: &Engine, state: EffectiveState, from: Position, now: f64) -> Vec<String> {
-    let (queue, place) = (q(), Place::After(from));
+    let (queue, place) = (q(), PageStart::After(from));
     let page = engine.job_page(state, Some(&queue), place, 10, at(now));
     ids(&page.await.unwrap().rows)
 }
@@ -98,7 +98,7 @@ async fn jobs_that_are_claimed_between_two_pages_move_no_others() {
     put.await.unwrap();
     let queue = q();
     let state = EffectiveState::Waiting;
-    let first = engine.job_page(state, Some(&queue), Place::First, 10, at(11.0));
+    let first = engine.job_page(state, Some(&queue), PageStart::First, 10, at(11.0));
     let first = first.await.unwrap();
     let (first, next) = (ids(&first.rows), first.next.unwrap());
     let second = after(&engine, state, next, 11.0).await;
@@ -113,7 +113,7 @@ async fn jobs_that_are_claimed_between_two_pages_move_no_others() {
     super::put(&engine, 14.0, urgent).await;
     assert_eq!(after(&engine, state, next, 15.0).await, second);
     // The previous page shows them, and is the first page.
-    let place = Place::Before(next);
+    let place = PageStart::Before(next);
     let before = engine.job_page(state, Some(&queue), place, 10, at(15.0));
     let before = before.await.unwrap();
     assert_eq!(ids(&before.rows)[0], "urgent");

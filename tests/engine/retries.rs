@@ -64,9 +64,9 @@ async fn retry_failed_requeues_the_oldest_failures_first() {
         assert!(failed.iter().all(Result::is_ok), "{id}");
     }
     let (total, newest) = engine
-        .failed(
+        .jobs_of_failure_group(
             "g",
-            Page {
+            OffsetPage {
                 offset: 0,
                 limit: 1,
             },
@@ -104,7 +104,7 @@ async fn retry_failed_requeues_the_oldest_failures_first() {
             .waiting,
         2_475
     );
-    assert!(engine.failures().await.unwrap().is_empty());
+    assert!(engine.failure_groups().await.unwrap().is_empty());
 }
 
 /// A claim removes the job from the list of running jobs when it fails the job.

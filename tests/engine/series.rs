@@ -128,7 +128,7 @@ async fn lmstfy_verbs_are_counted() {
         .acknowledge(queue.clone(), vec![ids[0].clone()])
         .await
         .unwrap();
-    let is_dead = async || engine.dead_letter(&queue).await.unwrap().size >= 1;
+    let is_dead = async || engine.dead_letter_summary(&queue).await.unwrap().size >= 1;
     eventually("a job is dead", is_dead).await;
     engine
         .acknowledge(queue.clone(), vec![ids[2].clone()])

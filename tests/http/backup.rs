@@ -20,14 +20,14 @@ use crate::support::{Server, database, one_in_each_state};
 /// Clients that put jobs during a backup.
 const CLIENTS: usize = 8;
 
-struct Place {
+struct PageStart {
     folder: TempDir,
 }
 
-impl Place {
-    fn new() -> Place {
+impl PageStart {
+    fn new() -> PageStart {
         let folder = TempDir::new().unwrap();
-        Place { folder }
+        PageStart { folder }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -136,7 +136,7 @@ fn put_from_all_clients(server: &Server) -> (Arc<Mutex<BTreeSet<String>>>, JoinS
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_under_load_has_every_job_acknowledged_before_it_began() {
-    let place = Place::new();
+    let place = PageStart::new();
     let mut server = place.server("jobs.db");
     let (acknowledged, clients) = put_from_all_clients(&server);
     let mut before = Vec::new();
@@ -181,7 +181,7 @@ async fn a_backup_under_load_has_every_job_acknowledged_before_it_began() {
 
 #[tokio::test]
 async fn a_restored_database_has_jobs_in_all_states_and_continues() {
-    let place = Place::new();
+    let place = PageStart::new();
     let server = Server::at_url(&place.address("jobs.db"), &["--trust-client-clock"]);
     one_in_each_state(&server).await;
     let before = server.at(100).get("/queues").await.ok();
@@ -210,7 +210,7 @@ async fn a_restored_database_has_jobs_in_all_states_and_continues() {
 
 #[tokio::test]
 async fn files_are_neither_overwritten_nor_replaced_by_accident() {
-    let place = Place::new();
+    let place = PageStart::new();
     let server = place.server("jobs.db");
     server
         .client()
@@ -268,7 +268,7 @@ async fn files_are_neither_overwritten_nor_replaced_by_accident() {
 
 #[tokio::test]
 async fn restore_keeps_a_symbolic_link_to_the_database() {
-    let place = Place::new();
+    let place = PageStart::new();
     let server = place.server("jobs.db");
     server
         .client()
@@ -285,7 +285,7 @@ async fn restore_keeps_a_symbolic_link_to_the_database() {
 
 #[tokio::test]
 async fn restore_creates_the_missing_file_that_a_link_names() {
-    let place = Place::new();
+    let place = PageStart::new();
     let server = place.server("jobs.db");
     let job = json!({"id": "kept", "meta": 1});
     server.client().post("/add/work", job).await.ok();
@@ -300,7 +300,7 @@ async fn restore_creates_the_missing_file_that_a_link_names() {
 
 #[tokio::test]
 async fn damaged_and_foreign_files_are_not_restored() {
-    let place = Place::new();
+    let place = PageStart::new();
     let server = place.server("jobs.db");
     for number in 0..50 {
         let job = json!({"id": format!("j{number}"), "meta": "x".repeat(5_000)});
@@ -343,7 +343,7 @@ async fn damaged_and_foreign_files_are_not_restored() {
 
 #[tokio::test]
 async fn a_killed_backup_leaves_no_incomplete_file_with_its_name() {
-    let place = Place::new();
+    let place = PageStart::new();
     let server = place.server("jobs.db");
     let jobs: Vec<Value> = (0..2_000)
         .map(|n| json!({"id": format!("j{n}"), "meta": "x".repeat(4_000)}))
@@ -392,7 +392,7 @@ async fn a_killed_backup_leaves_no_incomplete_file_with_its_name() {
 
 #[tokio::test]
 async fn restore_ignores_the_write_ahead_log_of_the_replaced_database() {
-    let place = Place::new();
+    let place = PageStart::new();
     let mut server = place.server("jobs.db");
     server
         .client()
@@ -418,7 +418,7 @@ async fn a_postgres_dump_under_load_is_consistent() {
     let Some(postgres) = database::postgres() else {
         return;
     };
-    let place = Place::new();
+    let place = PageStart::new();
     let address = database::address(&place.path("jobs"));
     let mut server = Server::at_url(&address, &[]);
     let (acknowledged, clients) = put_from_all_clients(&server);

@@ -137,7 +137,7 @@ async fn problems_are_found_and_change_the_exit_code() {
         .await;
     installation.assert_problem(
         "definitions",
-        "differ from those that this program creates",
+        "the file has unexpected tables or indexes",
         &[],
     );
     let database = installation.path("jobs.db");

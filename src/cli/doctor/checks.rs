@@ -224,8 +224,8 @@ fn indexes(found: &Inspection) -> Finding {
 /// `None` if there is nothing to say.
 fn definitions(found: &Inspection) -> Option<Finding> {
     let changed = &found.changed_definitions;
-    let message = "tables or indexes differ from those that this program creates; another program has created or \
-                   changed the file";
+    let message =
+        "the file has unexpected tables or indexes; another program has created or changed it";
     (!changed.is_empty()).then(|| {
         let mut finding = Finding::problem("definitions", message);
         finding.details.clone_from(changed);

@@ -248,7 +248,7 @@ impl PutBatch<'_> {
                 Err(Failure::new(
                     failure.code,
                     format!(
-                        "{}; jobs put: {}; those from line {from} on may not have been put",
+                        "{}; jobs put: {}; the jobs from line {from} on may be missing",
                         failure.message, self.count
                     ),
                 ))

@@ -217,8 +217,8 @@ pub fn recurring_json(row: &RecurringRow) -> Value {
     let (cron, zone) = (has_cron.then_some(&row.cron), has_cron.then_some(&row.zone));
     let next = (row.next_due != i64::MAX).then(|| time::iso(row.next_due));
     json!({
-        "id": row.id, "queue": row.queue, "paused": row.paused, "class": row.klass,
-        "interval_s": interval, "cron": cron, "zone": zone, "recurring_paused": row.held,
+        "id": row.id, "queue": row.queue, "paused": row.queue_paused, "class": row.klass,
+        "interval_s": interval, "cron": cron, "zone": zone, "recurring_paused": row.is_paused,
         "next": next, "jobs": row.children,
         "backlog": row.backlog, "priority": row.priority, "retries": row.retries, "tags": row.tags,
     })
@@ -236,7 +236,7 @@ pub fn recurring_table(rows: &[RecurringRow]) -> String {
                 next => relative(next, now()),
             },
             number(row.children),
-            match (row.held, row.paused) {
+            match (row.is_paused, row.queue_paused) {
                 (true, _) => "paused".to_owned(),
                 (false, true) => "queue paused".to_owned(),
                 (false, false) => String::new(),

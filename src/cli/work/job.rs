@@ -10,7 +10,7 @@ pub struct Job {
     pub payload: Vec<u8>,
     /// The job as the API returned it, in JSON.
     pub whole: String,
-    /// The number of this attempt, from 1, if the API tells it.
+    /// The number of this attempt, from 1, if the API returns it.
     pub attempt: Option<u64>,
     /// Further environment variables of its program.
     pub variables: Vec<(&'static str, String)>,

@@ -32,7 +32,7 @@ pub enum JobCommand {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Put jobs into a queue of any API, and print their IDs.
+    /// Put jobs into a queue of any protocol, and print their IDs.
     Put(Box<JobPut>),
     /// Retry failed jobs.
     Retry(Targets),

@@ -5,7 +5,7 @@ use super::*;
 use crate::engine::model::job::QueueKey;
 use crate::engine::test_support::{read_number, run_sql, run_statements};
 use crate::engine::{Put, engine_without_tasks as engine};
-use crate::store::ENDLESS;
+use crate::store::ENDLESS_STATEMENT;
 
 /// Reads what has changed since the revision that the caches have now, or have when everything has been read.
 async fn read(engine: &Engine, mut refresh: Refresh) -> Refresh {
@@ -196,7 +196,12 @@ async fn a_guest_who_reloads_the_caches_does_not_wait_for_other_guests() {
     let others: Vec<_> = (0..8)
         .map(|_| {
             let guest = guest.clone();
-            tokio::spawn(async move { guest.readers().rows(Statement::new(ENDLESS, [])).await })
+            tokio::spawn(async move {
+                guest
+                    .readers()
+                    .rows(Statement::new(ENDLESS_STATEMENT, []))
+                    .await
+            })
         })
         .collect();
     // They have taken or await all permits.

@@ -66,7 +66,7 @@ impl Cursors {
         let from = || [protocol.as_str().into(), name.as_str().into()];
         let part = Statement::new(WORKERS, from()).with(BATCH);
         let key = |row: &Row| Ok((row.text(0)?, row.text(2)?));
-        let Some((last, is_full)) = prune::last_of(connection, part, key).await? else {
+        let Some((last, is_full)) = prune::last_of(connection, part, BATCH, key).await? else {
             return Ok(());
         };
         let forget = Statement::new(FORGET_WORKERS, from())

@@ -19,7 +19,7 @@ const BYTES_MAX: i64 = 32 << 20;
 const TAG_BYTES_MAX: i64 = 32 << 10;
 
 /// Dependencies and dependents of the jobs that [`delete_any`] deletes in a transaction, unless a single job has more.
-const LINKS_MAX: i64 = 4_096;
+const RELATIONS_MAX: i64 = 4_096;
 
 /// Seconds for which dead Relay jobs are kept.
 const DEAD_KEPT_S: f64 = 30.0 * 86_400.0;
@@ -173,13 +173,13 @@ pub async fn delete_any(
     let all = run_find(connection, Statement::new(FIND_ANY, [BATCH.into()])).await?;
     let count = all.len();
     let mut found = first(all);
-    let mut links = count_links(connection, &found).await?;
-    while links > LINKS_MAX && found.len() > 1 {
+    let mut relations = count_relations(connection, &found).await?;
+    while relations > RELATIONS_MAX && found.len() > 1 {
         found.truncate(found.len() / 2);
-        links = count_links(connection, &found).await?;
+        relations = count_relations(connection, &found).await?;
     }
     let deleted = delete(connection, work, &found).await?;
-    if links > 0 && !deleted.is_empty() {
+    if relations > 0 && !deleted.is_empty() {
         let mut deleted: Vec<_> = deleted.into_iter().map(|seq| (seq,)).collect();
         deleted.sort_unstable();
         let both = [
@@ -191,13 +191,13 @@ pub async fn delete_any(
     Ok(found.len() < count || count as i64 >= BATCH)
 }
 
-/// The dependencies and dependents of the jobs, or more than [`LINKS_MAX`].
-async fn count_links(connection: &mut Connection, jobs: &[Found]) -> Result<i64, StoreError> {
+/// The dependencies and dependents of the jobs, or more than [`RELATIONS_MAX`].
+async fn count_relations(connection: &mut Connection, jobs: &[Found]) -> Result<i64, StoreError> {
     if jobs.is_empty() {
         return Ok(0);
     }
     let rows: Vec<_> = jobs.iter().map(|job| (job.seq,)).collect();
-    let count = |sql| Statement::of_rows(sql, &rows).with(LINKS_MAX + 1);
+    let count = |sql| Statement::of_rows(sql, &rows).with(RELATIONS_MAX + 1);
     let counts = [count(COUNT_DEPENDENCIES), count(COUNT_DEPENDENTS)];
     let answers = connection.run(counts.into()).await?;
     let rows = answers.iter().flat_map(|answer| &answer.rows);

@@ -19,11 +19,19 @@ use crate::store::{Connection, Statement, StoreError};
 /// The default time of inactivity after which an empty queue is deleted.
 pub const DEFAULT_AGE: Duration = Duration::from_secs(600);
 
+const DAY_S: u64 = 86_400;
+
+/// The limit on the days whose claims are counted.
+const DAYS_MAX: i64 = 366;
+
 /// Checks within the age after which an empty queue is deleted.
 const CHECKS: u32 = 10;
 
 /// The time between mark and deletion: longer than any transaction.
 const MARK_AGE: Duration = Duration::from_secs(5);
+
+/// Queues that are checked in a transaction.
+const CHECKED_MAX: i64 = 200;
 
 /// Queues that are deleted in a transaction.
 const DELETED_MAX: usize = 200;
@@ -32,6 +40,8 @@ const DELETED_MAX: usize = 200;
 #[derive(Debug)]
 pub struct EmptyQueues {
     age_s: f64,
+    /// Days before today whose claims are counted. Older ones are no activity within the age.
+    days: i64,
     /// When the last check began.
     checked_at: Option<Time>,
     /// The first queue of the next part of the check that is running.
@@ -41,8 +51,9 @@ pub struct EmptyQueues {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EmptyQueue {
-    /// Jobs claimed from it so far. A change means activity.
-    claimed: i64,
+    /// The last day with claims, and how many ([`EMPTY`]). A change means activity. 0 if the day is longer ago than the
+    /// age.
+    last_claims: i64,
     forgotten: bool,
     since: Time,
 }
@@ -52,6 +63,8 @@ impl EmptyQueues {
     pub fn after(age: Duration) -> EmptyQueues {
         EmptyQueues {
             age_s: age.as_secs_f64(),
+            days: i64::try_from(age.as_secs() / DAY_S + 1)
+                .map_or(DAYS_MAX, |days| days.min(DAYS_MAX)),
             checked_at: None,
             next: None,
             queues: HashMap::new(),
@@ -75,30 +88,32 @@ impl EmptyQueues {
         if self.next.is_none() {
             self.checked_at = Some(now);
         }
-        let Some((mut last, has_more)) = prune::last_queue(connection, from).await? else {
+        let Some((mut last, has_more)) = prune::last_queue(connection, from, CHECKED_MAX).await?
+        else {
             self.next = None;
             return Ok(false);
         };
         self.next = has_more.then_some(last + 1);
-        let part = Statement::new(EMPTY, [from, last].map(Into::into));
+        let days: Vec<_> = (now.day() - self.days..=now.day()).collect();
+        let part = Statement::of_rows(EMPTY, &days).with(from).with(last);
         let answers = connection.run(vec![part]).await?;
         let (mut queues, mut deleted) = (HashMap::new(), Vec::new());
         for row in answers.into_iter().flat_map(|answer| answer.rows) {
             let id = row.int(0)?;
             let found = EmptyQueue {
-                claimed: row.int(1)?,
+                last_claims: row.int(1)?,
                 forgotten: row.int(2)? != 0,
                 since: now,
             };
             let is_as_before = |before: &&EmptyQueue| {
-                (before.claimed, before.forgotten) == (found.claimed, found.forgotten)
+                before.forgotten == found.forgotten
+                    && (found.last_claims == 0 || found.last_claims == before.last_claims)
             };
-            let found = self
-                .queues
-                .get(&id)
-                .filter(is_as_before)
-                .copied()
-                .unwrap_or(found);
+            let before = self.queues.get(&id).filter(is_as_before);
+            let found = EmptyQueue {
+                since: before.map_or(now, |before| before.since),
+                ..found
+            };
             let empty_s = now.seconds_from(found.since);
             if found.forgotten && empty_s >= MARK_AGE.as_secs_f64() {
                 if deleted.len() == DELETED_MAX {
@@ -116,7 +131,7 @@ impl EmptyQueues {
         }
         let ids: Vec<_> = deleted.iter().map(|(id, _)| (*id,)).collect();
         if fold_series::move_to_deleted_queues(connection, &ids).await? {
-            ids.iter().for_each(|(id,)| work.drop_queue(*id));
+            ids.iter().for_each(|(id,)| work.delete_queue(*id));
         } else {
             // They have too many statistics for a transaction. The next one continues with them.
             self.next = deleted.first().map(|(id, _)| *id);
@@ -141,7 +156,7 @@ impl UnitOfWork {
 
 /// The statements that delete queues and their counters. If other servers use the database, lists them for these with
 /// the new revision.
-pub fn drop_queues(queues: &[QueueId], revision: Option<i64>) -> Vec<Statement> {
+pub fn delete_queues(queues: &[QueueId], revision: Option<i64>) -> Vec<Statement> {
     if queues.is_empty() {
         return Vec::new();
     }
@@ -162,11 +177,13 @@ pub fn drop_queues(queues: &[QueueId], revision: Option<i64>) -> Vec<Statement> 
 
 // qless queues stay until they are forgotten, Jobq queues until they are deleted.
 const EMPTY: &str = "
-SELECT q.id, CAST(coalesce((SELECT sum(t.n) FROM tallies AS t
-                            WHERE t.kind = {kind_wait} AND t.queue = q.id AND t.slot = {summary}), 0) AS BIGINT),
+SELECT q.id, CAST(coalesce((SELECT t.day * 1000000000000 + sum(t.n) FROM tallies AS t
+                            WHERE t.kind = {kind_wait} AND t.queue = q.id AND t.slot = {summary}
+                                AND t.day IN (SELECT CAST(item() AS BIGINT) FROM rows($1))
+                            GROUP BY t.day ORDER BY t.day DESC LIMIT 1), 0) AS BIGINT),
     q.forgotten
 FROM queues AS q
-WHERE q.id >= $1 AND q.id <= $2 AND q.protocol <> 'qless' AND (q.protocol <> 'jobq' OR q.forgotten = 1) AND q.paused = 0
+WHERE q.id >= $2 AND q.id <= $3 AND q.protocol <> 'qless' AND (q.protocol <> 'jobq' OR q.forgotten = 1) AND q.paused = 0
     AND coalesce((SELECT sum(t.n) FROM tallies AS t WHERE t.kind = {kind_state} AND t.queue = q.id), 0) = 0
 ORDER BY q.id";
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::engine::error::Result;
-use crate::engine::maintenance::prune;
+use crate::engine::maintenance::{prune, tasks};
 use crate::engine::model::job::QueueId;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::Kind;
@@ -44,7 +44,7 @@ pub async fn fold(
     let Progress::From(from) = progress else {
         return Ok(Progress::Done);
     };
-    let (last, has_more) = prune::last_queue(connection, from)
+    let (last, has_more) = prune::last_queue(connection, from, tasks::BATCH)
         .await?
         .unwrap_or((from, false));
     let is_all = fold_queues(connection, work, (from, last)).await?;

@@ -67,7 +67,7 @@ async fn prune_statistics(
     work: &UnitOfWork,
     from: i64,
 ) -> Result<Step, StoreError> {
-    let Some((last, is_full)) = last_queue(connection, from).await? else {
+    let Some((last, is_full)) = last_queue(connection, from, BATCH).await? else {
         return Ok((Progress::Entries, false));
     };
     let prune = |kind: Kind, day: (i64, i64), slot: i64| {
@@ -104,18 +104,18 @@ async fn prune_statistics(
 
 /// Returns whether there may be more old audit entries.
 async fn prune_entries(connection: &mut Connection, work: &UnitOfWork) -> Result<bool, StoreError> {
-    let mut old = vec![audit::drop_old(work.now)];
-    old.extend(sessions::drop_old(work.now));
+    let mut old = vec![audit::delete_old(work.now)];
+    old.extend(sessions::delete_old(work.now));
     let answers = connection.run(old).await?;
     Ok(answers
         .first()
-        .is_some_and(|answer| answer.affected >= audit::DROPPED_MAX as u64))
+        .is_some_and(|answer| answer.affected >= audit::DELETED_MAX as u64))
 }
 
 async fn prune_tag_counts(connection: &mut Connection, from: String) -> Result<Step, StoreError> {
     let slice = Statement::new(TAGS, [from.as_str().into(), BATCH.into()]);
     let begin = || Progress::FailureCounts(String::new(), i64::MIN);
-    let Some((last, is_full)) = last_of(connection, slice, |row| row.text(0)).await? else {
+    let Some((last, is_full)) = last_of(connection, slice, BATCH, |row| row.text(0)).await? else {
         return Ok((begin(), false));
     };
     let range = [from.into(), last.as_str().into()];
@@ -137,7 +137,7 @@ async fn prune_failure_counts(
     let args = [group.as_str().into(), queue.into(), BATCH.into()];
     let slice = Statement::new(FAILURES, args);
     let key = |row: &Row| Ok((row.text(0)?, row.int(2)?));
-    let Some((last, is_full)) = last_of(connection, slice, key).await? else {
+    let Some((last, is_full)) = last_of(connection, slice, BATCH, key).await? else {
         return Ok((Progress::Done, false));
     };
     let range = [
@@ -156,26 +156,29 @@ async fn prune_failure_counts(
     Ok((next, is_full))
 }
 
-/// The last of up to [`BATCH`] queues from the ID `from`, and whether there may be more; `None` if there is none.
+/// The last of up to `max` queues from the ID `from`, and whether there may be more; `None` if there is none.
 pub async fn last_queue(
     connection: &mut Connection,
     from: i64,
+    max: i64,
 ) -> Result<Option<(i64, bool)>, StoreError> {
-    let slice = Statement::new(QUEUES, [from.into(), BATCH.into()]);
-    last_of(connection, slice, |row| row.int(0)).await
+    let slice = Statement::new(QUEUES, [from.into(), max.into()]);
+    last_of(connection, slice, max, |row| row.int(0)).await
 }
 
-/// The last key of a part of a table, and whether the part is full, so that there may be more; `None` if it is empty.
+/// The last key of a part of a table with up to `max` rows, and whether the part is full, so that there may be more;
+/// `None` if it is empty.
 pub async fn last_of<T>(
     connection: &mut Connection,
     slice: Statement,
+    max: i64,
     key: impl FnOnce(&Row) -> Result<T, StoreError>,
 ) -> Result<Option<(T, bool)>, StoreError> {
     let answers = connection.run(vec![slice]).await?;
     let Some(row) = answers.first().and_then(|answer| answer.rows.first()) else {
         return Ok(None);
     };
-    Ok(Some((key(row)?, row.int(1)? >= BATCH)))
+    Ok(Some((key(row)?, row.int(1)? >= max)))
 }
 
 // The last key of a part, and its number of rows. A part begins with the last key of the one before it, because that

@@ -219,12 +219,12 @@ pub struct Omitted {
     /// The number of dependencies that were left out, if they were counted.
     pub dependencies: usize,
     /// All dependencies and dependents of a job with too many to load, if a transaction counted them for its size.
-    pub links: Option<Links>,
+    pub edge_counts: Option<EdgeCounts>,
 }
 
 /// Numbers of dependencies and dependents.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Links {
+pub struct EdgeCounts {
     pub dependencies: usize,
     pub dependents: usize,
 }
@@ -421,8 +421,12 @@ fn each_once<T: Serialize>(sql: &'static str, rows: &[T]) -> Vec<Statement> {
         all => all,
     };
     let some = rows.chunks(at_once);
-    some.map(|some| Statement::of_rows(sql, some).exactly(some.len()))
-        .collect()
+    some.map(|some| {
+        Statement::of_rows(sql, some)
+            .exactly(some.len())
+            .combinable()
+    })
+    .collect()
 }
 
 /// Adds rows to the table `tags`: job, tag, time of tagging, and the job's ID.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// A page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct OffsetPage {
     pub offset: usize,
     pub limit: usize,
 }
@@ -79,9 +79,9 @@ impl FromStr for Position {
     }
 }
 
-/// The place of a page in a list.
+/// Which page of a list: the first one, the one after a row, or the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Place {
+pub enum PageStart {
     #[default]
     First,
     /// Begins after the row with this position.
@@ -98,7 +98,7 @@ pub enum Direction {
 }
 
 /// The statements of a list: in its order, and against it.
-pub struct Pages {
+pub struct PageStatements {
     pub direction: Direction,
     pub forward: &'static str,
     pub backward: &'static str,
@@ -139,14 +139,14 @@ impl<T> PageOf<T> {
     /// so that the first page is the one to show.
     pub fn new(
         mut rows: Vec<T>,
-        place: Place,
+        place: PageStart,
         direction: Direction,
         limit: usize,
         position: impl Fn(&T) -> Position,
     ) -> Option<PageOf<T>> {
         let has_more = rows.len() > limit;
         rows.truncate(limit);
-        if let Place::Before(_) = place {
+        if let PageStart::Before(_) = place {
             if !has_more {
                 return None;
             }
@@ -158,11 +158,11 @@ impl<T> PageOf<T> {
             });
         }
         let previous = match place {
-            Place::After(after) => {
+            PageStart::After(after) => {
                 let first = rows.first().map(&position);
                 Some(first.unwrap_or(just_behind(after, direction)))
             }
-            Place::First | Place::Before(_) => None,
+            PageStart::First | PageStart::Before(_) => None,
         };
         Some(PageOf {
             previous,
@@ -190,17 +190,17 @@ pub struct Range {
 
 impl Range {
     /// The rows that a page with this place can contain.
-    pub fn of(place: Place, direction: Direction) -> Range {
+    pub fn of(place: PageStart, direction: Direction) -> Range {
         let all = Range {
             from: Position::START,
             to: Position::END,
         };
         match (place, direction) {
-            (Place::First, _) => all,
-            (Place::After(from), Direction::Ascending)
-            | (Place::Before(from), Direction::Descending) => Range { from, ..all },
-            (Place::After(to), Direction::Descending)
-            | (Place::Before(to), Direction::Ascending) => Range { to, ..all },
+            (PageStart::First, _) => all,
+            (PageStart::After(from), Direction::Ascending)
+            | (PageStart::Before(from), Direction::Descending) => Range { from, ..all },
+            (PageStart::After(to), Direction::Descending)
+            | (PageStart::Before(to), Direction::Ascending) => Range { to, ..all },
         }
     }
 }
@@ -208,26 +208,26 @@ impl Range {
 /// A page of a list in memory that is sorted by position, greatest first.
 pub fn page_of_newest<T: Clone>(
     list: &[T],
-    place: Place,
+    place: PageStart,
     limit: usize,
     position: impl Fn(&T) -> Position,
 ) -> PageOf<T> {
     let direction = Direction::Descending;
     let is_at_or_before = |row: &T, at: &Position, least| position(row).order(at) >= least;
     let rows: Vec<T> = match place {
-        Place::First => list.iter().take(limit + 1).cloned().collect(),
-        Place::After(at) => {
+        PageStart::First => list.iter().take(limit + 1).cloned().collect(),
+        PageStart::After(at) => {
             let start = list.partition_point(|row| is_at_or_before(row, &at, Ordering::Equal));
             list.iter().skip(start).take(limit + 1).cloned().collect()
         }
-        Place::Before(at) => {
+        PageStart::Before(at) => {
             let end = list.partition_point(|row| is_at_or_before(row, &at, Ordering::Greater));
             let before = list.iter().take(end).rev();
             before.take(limit + 1).cloned().collect()
         }
     };
     let page = PageOf::new(rows, place, direction, limit, &position);
-    page.unwrap_or_else(|| page_of_newest(list, Place::First, limit, position))
+    page.unwrap_or_else(|| page_of_newest(list, PageStart::First, limit, position))
 }
 
 #[cfg(test)]
@@ -260,18 +260,18 @@ mod tests {
         let list: Vec<i64> = (0..25).rev().collect();
         let position = |n: &i64| Position::at(n / 2, *n);
         let page = |place| page_of_newest(&list, place, 10, position);
-        let first = page(Place::First);
+        let first = page(PageStart::First);
         assert_eq!((first.previous, &*first.rows), (None, &list[..10]));
-        let second = page(Place::After(first.next.unwrap()));
+        let second = page(PageStart::After(first.next.unwrap()));
         assert_eq!(&*second.rows, &list[10..20]);
-        let third = page(Place::After(second.next.unwrap()));
+        let third = page(PageStart::After(second.next.unwrap()));
         assert_eq!((&*third.rows, third.next), (&list[20..], None));
-        assert_eq!(page(Place::Before(third.previous.unwrap())), second);
-        assert_eq!(page(Place::Before(second.previous.unwrap())), first);
+        assert_eq!(page(PageStart::Before(third.previous.unwrap())), second);
+        assert_eq!(page(PageStart::Before(second.previous.unwrap())), first);
         // The page before one that has become empty ends with the last row.
-        let empty = page(Place::After(position(&0)));
+        let empty = page(PageStart::After(position(&0)));
         assert_eq!((empty.rows.len(), empty.next), (0, None));
-        let last = page(Place::Before(empty.previous.unwrap()));
+        let last = page(PageStart::Before(empty.previous.unwrap()));
         assert_eq!(&*last.rows, &list[15..]);
     }
 }

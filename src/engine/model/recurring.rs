@@ -7,7 +7,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::cron::{CronSchedule, NEVER};
 use crate::engine::model::job::{NAME_BYTES_MAX, QueueId};
-use crate::engine::model::page::{Direction, Pages};
+use crate::engine::model::page::{Direction, PageStatements};
 use crate::store::{Row, Statement, StoreError};
 
 /// The longest ID of a recurring job in bytes. The IDs of its children add a hyphen and a number.
@@ -360,7 +360,7 @@ pub const IN_QUEUE: List =
 pub const ALL: List = list!("recurring AS r ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
 
 /// The pages by key of the same lists.
-pub const IN_QUEUE_PAGES: Pages = Pages {
+pub const IN_QUEUE_PAGES: PageStatements = PageStatements {
     direction: Direction::Ascending,
     forward: select!(
         brief:
@@ -374,7 +374,7 @@ pub const IN_QUEUE_PAGES: Pages = Pages {
     ),
 };
 
-pub const ALL_PAGES: Pages = Pages {
+pub const ALL_PAGES: PageStatements = PageStatements {
     direction: Direction::Ascending,
     forward: select!(
         brief:

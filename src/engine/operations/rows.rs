@@ -3,7 +3,7 @@
 use crate::engine::clock::Time;
 use crate::engine::model::job::QueueKey;
 use crate::engine::model::long_bodies::body;
-use crate::engine::model::page::{Direction, Pages};
+use crate::engine::model::page::{Direction, PageStatements};
 use crate::engine::operations::{
     JobAction, Operation, OperationState, Skip, Subject, UNDO_GRACE_S, UNDO_S,
 };
@@ -181,7 +181,7 @@ pub const ACTIVE: &str = concat!(
     " FROM operations WHERE stage IN ({operation_running}, {operation_undoing}) ORDER BY id LIMIT $1 + 0"
 );
 
-pub const NEWEST: Pages = Pages {
+pub const NEWEST: PageStatements = PageStatements {
     direction: Direction::Descending,
     forward: concat!(
         "SELECT ",
@@ -217,7 +217,7 @@ pub const ADD_SKIPS: &str = "
 INSERT INTO operation_skips (operation, n, job, protocol, namespace, queue, id, why)
 SELECT int(0), int(1), int(2), text(3), text(4), text(5), text(6), text(7) FROM rows($1)";
 
-pub const SKIPS: Pages = Pages {
+pub const SKIPS: PageStatements = PageStatements {
     direction: Direction::Ascending,
     forward: "
 SELECT job, protocol, namespace, queue, id, why, n FROM operation_skips WHERE operation = $4 AND n > $2 AND n < $3

@@ -17,7 +17,7 @@ use crate::engine::verbs::qless::depend::{release_if_ready, unmet_dependencies};
 
 /// Limits of a batch on the bytes of the jobs, and on their tags and dependencies. One job may exceed them.
 const BYTES_MAX: usize = 4 << 20;
-const LINKS_MAX: usize = 1_000;
+const RELATIONS_MAX: usize = 1_000;
 
 /// A removed job as stored.
 #[derive(Clone, Serialize, Deserialize)]
@@ -143,17 +143,17 @@ fn key_in(job: &Job, queue: Option<i64>) -> JobKey {
 #[derive(Default)]
 pub struct Size {
     bytes: usize,
-    links: usize,
+    relations: usize,
 }
 
 impl Size {
     /// Adds a job, whose stored text has this size, unless the batch is full. Returns whether it was added.
     pub fn add(&mut self, bytes: usize, removed: Option<&RemovedJob>) -> bool {
-        if self.bytes >= BYTES_MAX || self.links >= LINKS_MAX {
+        if self.bytes >= BYTES_MAX || self.relations >= RELATIONS_MAX {
             return false;
         }
         self.bytes += bytes;
-        self.links += removed.map_or(0, |it| it.job.tags.len() + it.job.dependencies.len());
+        self.relations += removed.map_or(0, |it| it.job.tags.len() + it.job.dependencies.len());
         true
     }
 }

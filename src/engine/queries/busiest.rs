@@ -27,7 +27,7 @@ impl Engine {
         count: usize,
         limit: i64,
     ) -> Result<Vec<(QueueId, Vec<Activity>)>> {
-        self.store_recent().await;
+        self.store_deferred().await;
         let to = from.saturating_add(width.saturating_mul(count as i64));
         let has_hours = width % HOUR == 0 && from.rem_euclid(HOUR) == 0;
         let (first_hour, last_hour) = match has_hours {

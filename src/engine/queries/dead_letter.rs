@@ -9,7 +9,7 @@ use crate::store::{Row, Statement};
 
 /// The dead jobs of a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeadLetter {
+pub struct DeadLetterSummary {
     pub size: i64,
     /// The ID of the job that was dead-lettered first.
     pub head: Option<String>,
@@ -32,7 +32,7 @@ impl Engine {
     }
 
     /// Those of the jobs with these numbers that are dead jobs of the queue, oldest first, with shortened texts.
-    pub async fn list_dead_jobs(&self, queue: &QueueKey, seqs: &[i64]) -> Result<Vec<Job>> {
+    pub async fn short_dead_jobs(&self, queue: &QueueKey, seqs: &[i64]) -> Result<Vec<Job>> {
         self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(Vec::new());
@@ -74,17 +74,17 @@ impl Engine {
     }
 
     /// The number of the queue's dead jobs, and the oldest one.
-    pub async fn dead_letter(&self, queue: &QueueKey) -> Result<DeadLetter> {
+    pub async fn dead_letter_summary(&self, queue: &QueueKey) -> Result<DeadLetterSummary> {
         self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {
-            return Ok(DeadLetter::default());
+            return Ok(DeadLetterSummary::default());
         };
         let batch = [COUNT, HEAD].map(|sql| Statement::new(sql, [queue.id.into()]));
         let mut answers = self.readers().read(batch.into()).await?.into_iter();
         let mut rows = || answers.next().unwrap_or_default().rows;
         let size = rows().first().map_or(Ok(0), |row| row.int(0))?;
         let head = rows().first().map(|row| row.text(0)).transpose()?;
-        Ok(DeadLetter { size, head })
+        Ok(DeadLetterSummary { size, head })
     }
 }
 

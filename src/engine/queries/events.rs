@@ -95,7 +95,7 @@ impl Engine {
 
     /// The next rows with events after this one, up to `bytes_max`, unless the first one has more.
     async fn next_events(&self, after: i64, bytes_max: i64) -> Result<Option<Batch>> {
-        self.store_recent().await;
+        self.store_deferred().await;
         let sizes = Statement::new(SIZES, [after.into(), ROWS_READ.into()]);
         let mut batch: Option<Batch> = None;
         for row in self.readers().rows(sizes).await? {
@@ -122,7 +122,7 @@ impl Engine {
 
     /// The number of the newest event; 0 if there are none.
     pub async fn last_event(&self) -> Result<i64> {
-        self.store_recent().await;
+        self.store_deferred().await;
         let rows = self.readers().rows(Statement::new(LAST, [])).await?;
         rows.first().map_or(Ok(0), |row| Ok(row.int(0)?))
     }

@@ -77,19 +77,24 @@ impl Engine {
         Ok(found)
     }
 
-    /// For each of these failure groups, up to `count` jobs that failed at `from` or later, newest first.
+    /// For each of these failure groups, up to `count` jobs that failed at `from` or later, newest first; `before`: only
+    /// those after this one in that order. Up to 4 KB per job are read.
     pub async fn failed_since(
         &self,
         groups: &[&str],
         from: Time,
+        before: Option<(Time, i64)>,
         count: usize,
     ) -> Result<Vec<Vec<FailedJob>>> {
+        let (time, seq) = before.unwrap_or((Time(i64::MAX), i64::MAX));
         let statement = |group: &&str| {
             let args = [
                 (*group).into(),
                 from.0.into(),
                 (count as i64).into(),
                 (MESSAGE_CHARS_MAX as i64).into(),
+                time.0.into(),
+                seq.into(),
             ];
             Statement::new(FAILED_SINCE, args)
         };
@@ -110,14 +115,14 @@ impl Engine {
         groups.collect()
     }
 
-    /// The number of failed jobs per queue, by failure group; at most 20,000 pairs of group and queue.
-    pub async fn failed_by_queue(&self) -> Result<HashMap<String, Vec<(QueueId, i64)>>> {
+    /// The number of failed jobs per queue, of these failure groups; at most 20,000 pairs of group and queue.
+    pub async fn failed_by_queue(
+        &self,
+        groups: &[&str],
+    ) -> Result<HashMap<String, Vec<(QueueId, i64)>>> {
         let mut found: HashMap<String, Vec<(QueueId, i64)>> = HashMap::new();
-        for row in self
-            .readers()
-            .rows(Statement::new(QUEUES, [QUEUES_MAX.into()]))
-            .await?
-        {
+        let queues = Statement::of_rows(QUEUES, groups).with(QUEUES_MAX);
+        for row in self.readers().rows(queues).await? {
             let of_group = found.entry(row.text(0)?).or_default();
             of_group.push((row.int(1)?, row.int(2)?));
         }
@@ -153,6 +158,7 @@ SELECT (since - $2) / $3, count(*) FROM (
 const FAILED_SINCE: &str = "
 SELECT j.seq, j.since, substr(coalesce(j.failure_message, ''), 1, CAST($4 AS INTEGER)), coalesce(j.failure_worker, ''), j.queue
 FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = $1 AND j.since >= $2
+    AND (j.since, j.seq) < ($5, $6)
 ORDER BY j.since DESC, j.seq DESC LIMIT $3 + 0";
 
 /// The most pairs of failure group and queue that are read.
@@ -160,7 +166,8 @@ const QUEUES_MAX: i64 = 20_000;
 
 const QUEUES: &str = "
 SELECT failure_group, queue, CAST(sum(n) AS BIGINT) FROM failure_counts
-GROUP BY failure_group, queue HAVING sum(n) > 0 ORDER BY failure_group, queue LIMIT $1 + 0";
+WHERE failure_group IN (SELECT item() FROM rows($1))
+GROUP BY failure_group, queue HAVING sum(n) > 0 ORDER BY failure_group, queue LIMIT $2 + 0";
 
 const BY_SEQ: &str = concat!(
     "SELECT ",

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::blocking::block_in_place_if_many;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::Job;
-use crate::engine::model::page::{LISTED_MAX, Page};
+use crate::engine::model::page::{LISTED_MAX, OffsetPage};
 use crate::engine::queries::job_lists::{List, list};
 use crate::memory::holding;
 use crate::store::{Arg, Row, Statement, StoreError};
@@ -33,33 +34,39 @@ pub struct FailureTotals {
 
 impl Engine {
     /// The failure groups with failed jobs, by name; at most 10,000.
-    pub async fn failures(&self) -> Result<Arc<Vec<FailureGroup>>> {
+    pub async fn failure_groups(&self) -> Result<Arc<Vec<FailureGroup>>> {
         self.share(
-            |it| &it.failures,
+            |it| &it.failure_groups,
             (),
-            |engine| Box::pin(async move { engine.read_failures().await }),
+            |engine| Box::pin(async move { engine.read_failure_groups().await }),
         )
         .await
     }
 
     /// Up to `limit` failure groups, those with the most failed jobs first, and the totals of all groups. If there are
     /// more groups, muted ones are left out first.
-    pub async fn largest_failures(
+    pub async fn largest_failure_groups(
         &self,
         limit: usize,
     ) -> Result<Arc<(Vec<FailureGroup>, FailureTotals)>> {
         self.share(
-            |it| &it.largest_failures,
+            |it| &it.largest_failure_groups,
             limit,
             move |engine| Box::pin(async move { engine.read_largest_failures(limit).await }),
         )
         .await
     }
 
-    async fn read_failures(&self) -> Result<Vec<FailureGroup>> {
+    /// The failure group with this name, if it has failed jobs.
+    pub async fn failure_group(&self, name: &str) -> Result<Option<FailureGroup>> {
+        let rows = self.readers().rows(Statement::new(GROUP, [name.into()]));
+        rows.await?.first().map(group).transpose()
+    }
+
+    async fn read_failure_groups(&self) -> Result<Vec<FailureGroup>> {
         let statement = Statement::new(FAILURES, [(LISTED_MAX as i64).into()]);
         let rows = self.readers().rows(statement).await?;
-        rows.iter().map(group).collect()
+        block_in_place_if_many(rows.len(), || rows.iter().map(group).collect())
     }
 
     async fn read_failure_counts(&self) -> Result<Vec<(String, i64)>> {
@@ -106,18 +113,26 @@ impl Engine {
     ///
     /// # Errors
     /// [`ResponseTooLarge`, `Busy`](crate::engine::Error).
-    pub async fn failed(&self, group: &str, page: Page) -> Result<(i64, Vec<Job>)> {
+    pub async fn jobs_of_failure_group(
+        &self,
+        group: &str,
+        page: OffsetPage,
+    ) -> Result<(i64, Vec<Job>)> {
         let (total, args) = self.failed_with(group, page).await?;
         let permit = self.deep_page_permit(page).await?;
         let jobs = holding(permit, self.read_whole(&FAILED_WITH, &args)).await?;
         Ok((total, jobs))
     }
 
-    /// The IDs of the jobs that [`Engine::failed`] returns.
+    /// The IDs of the jobs that [`Engine::jobs_of_failure_group`] returns.
     ///
     /// # Errors
     /// [`Error::Busy`](crate::engine::Error::Busy).
-    pub async fn failed_ids(&self, group: &str, page: Page) -> Result<(i64, Vec<String>)> {
+    pub async fn ids_of_failure_group(
+        &self,
+        group: &str,
+        page: OffsetPage,
+    ) -> Result<(i64, Vec<String>)> {
         let (total, args) = self.failed_with(group, page).await?;
         let permit = self.deep_page_permit(page).await?;
         let ids = self.readers().rows(Statement::new(FAILED_WITH.ids, args));
@@ -126,7 +141,7 @@ impl Engine {
         Ok((total, ids.collect::<Result<_, _>>()?))
     }
 
-    async fn failed_with(&self, group: &str, page: Page) -> Result<(i64, Vec<Arg>)> {
+    async fn failed_with(&self, group: &str, page: OffsetPage) -> Result<(i64, Vec<Arg>)> {
         self.refresh_cache().await?;
         let count = Statement::new(FAILURE_COUNT, [group.into()]);
         let rows = self.readers().rows(count).await?;
@@ -180,6 +195,13 @@ const FAILURES: &str = concat!(
     " FROM (SELECT g.failure_group, g.n FROM ",
     groups!(),
     " WHERE g.n > 0 ORDER BY g.failure_group LIMIT $1 + 0) AS c ORDER BY c.failure_group"
+);
+
+const GROUP: &str = concat!(
+    "SELECT ",
+    group_columns!(),
+    " FROM (SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts WHERE failure_group = $1
+            GROUP BY failure_group) AS c WHERE c.n > 0"
 );
 
 /// Muted groups only where the others leave room, because they raise no alerts.
@@ -237,7 +259,7 @@ SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
         ] {
             let range = [from, to].map(i64::into);
             run_statements(&engine, [Statement::new(GROUPS, range)]).await;
-            let groups = engine.failures().await.unwrap();
+            let groups = engine.failure_groups().await.unwrap();
             assert_eq!(groups.len(), listed, "of {to}");
             let groups = groups.iter();
             let groups = groups.map(|group| (group.group.clone(), group.count));
@@ -250,7 +272,7 @@ SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
     #[tokio::test]
     async fn the_largest_failure_groups_are_listed_with_the_totals_of_all() {
         let engine = engine_without_tasks().await;
-        let none = engine.largest_failures(3).await.unwrap();
+        let none = engine.largest_failure_groups(3).await.unwrap();
         assert_eq!(*none, (vec![], FailureTotals::default()));
         let range = [1_i64, 9].map(i64::into);
         run_statements(&engine, [Statement::new(GROUPS, range)]).await;
@@ -265,7 +287,7 @@ SELECT 'group ' || (100000 + n), 1, 1, 1 FROM numbers";
         let unmuted = [5, 1, 2, 4, 6, 8, 9];
         let all = [5, 7, 1, 2, 4, 6, 8, 9];
         for limit in [0, 1, 2, 3, 7, 8, 9] {
-            let found = engine.largest_failures(limit).await.unwrap();
+            let found = engine.largest_failure_groups(limit).await.unwrap();
             let (groups, totals) = &*found;
             let groups = groups.iter().map(|it| (it.group.clone(), it.count));
             let groups: Vec<_> = groups.collect();

@@ -6,13 +6,14 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
+use crate::blocking::block_in_place_if_many;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::{EffectiveState, Job, JobKey, QueueKey, can_look_up};
 use crate::engine::model::job_rows::{self};
-use crate::engine::model::page::Page;
-use crate::memory::{SMALL_MAX, holding, in_place_if_many, reserve};
+use crate::engine::model::page::OffsetPage;
+use crate::memory::{SMALL_MAX, holding, reserve};
 use crate::store::{Arg, Row, Statement, StoreError};
 
 /// Pages beyond this offset are long scans: the database reads and sorts all rows before them.
@@ -77,7 +78,7 @@ impl Engine {
     }
 
     /// Like [`Engine::jobs_by_key`], with shortened texts.
-    pub async fn list_jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
+    pub async fn short_jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
         self.refresh_cache().await?;
         let found = self.jobs_in_parts(keys, BY_KEY.brief).await?;
         Ok(in_order(keys, found))
@@ -113,7 +114,7 @@ impl Engine {
         &self,
         state: EffectiveState,
         queue: Option<&QueueKey>,
-        page: Page,
+        page: OffsetPage,
         now: Option<Time>,
     ) -> Result<Vec<Job>> {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
@@ -131,7 +132,7 @@ impl Engine {
         &self,
         state: EffectiveState,
         queue: Option<&QueueKey>,
-        page: Page,
+        page: OffsetPage,
         now: Option<Time>,
     ) -> Result<Vec<String>> {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
@@ -149,7 +150,7 @@ impl Engine {
         &self,
         state: EffectiveState,
         queue: Option<&QueueKey>,
-        page: Page,
+        page: OffsetPage,
         now: Option<Time>,
     ) -> Result<Option<(&'static List, Vec<Arg>)>> {
         self.refresh_cache().await?;
@@ -196,7 +197,7 @@ impl Engine {
         make_room(size(found.first())?).await?;
         let rows = self.readers().rows(statement(list.whole)).await?;
         // A whole job has up to a hundred times as many bytes as the other entries.
-        in_place_if_many(rows.len() * 10, move || jobs(&rows))
+        block_in_place_if_many(rows.len() * 10, move || jobs(&rows))
     }
 }
 
@@ -220,7 +221,7 @@ impl Engine {
     /// [`Error::Busy`].
     pub(super) async fn deep_page_permit(
         &self,
-        page: Page,
+        page: OffsetPage,
     ) -> Result<Option<SemaphorePermit<'static>>> {
         match page.offset > DEEP_OFFSET {
             true => self.long_scan_permit().await.map(Some),

@@ -9,20 +9,20 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{EffectiveState, Job, QueueKey, State};
 use crate::engine::model::job_rows::{self, job_columns};
-use crate::engine::model::page::{Direction, PageOf, Pages, Place, Position, Range};
+use crate::engine::model::page::{Direction, PageOf, PageStart, PageStatements, Position, Range};
 use crate::engine::queries::failures::FAILURE_COUNT;
 use crate::store::{Arg, Row, Statement};
 
 macro_rules! pages {
     (ascending by $key:literal: $of:literal) => {
-        Pages {
+        PageStatements {
             direction: Direction::Ascending,
             forward: pages!($key, $of, "", ""),
             backward: pages!($key, $of, " DESC", " DESC"),
         }
     };
     (descending by $key:literal: $of:literal) => {
-        Pages {
+        PageStatements {
             direction: Direction::Descending,
             forward: pages!($key, $of, " DESC", " DESC"),
             backward: pages!($key, $of, "", ""),
@@ -66,7 +66,7 @@ impl Engine {
         &self,
         state: EffectiveState,
         queue: Option<&QueueKey>,
-        place: Place,
+        place: PageStart,
         limit: usize,
         now: Option<Time>,
     ) -> Result<PageOf<Job>> {
@@ -103,7 +103,7 @@ impl Engine {
     pub async fn failed_page(
         &self,
         group: &str,
-        place: Place,
+        place: PageStart,
         limit: usize,
     ) -> Result<(i64, PageOf<Job>)> {
         self.refresh_cache().await?;
@@ -120,18 +120,18 @@ impl Engine {
     /// A page of a list. Its statements have the parameter $1 for the number of rows, then those of `args`.
     pub(super) async fn page_of<T>(
         &self,
-        list: &Pages,
-        place: Place,
+        list: &PageStatements,
+        place: PageStart,
         limit: usize,
         args: impl Fn(Range) -> Vec<Arg>,
         parse: fn(&Row) -> Result<T>,
         position: impl Fn(&T) -> Position,
     ) -> Result<PageOf<T>> {
         // If the read against the order reaches the start of the list, the first page is read.
-        for place in [place, Place::First] {
+        for place in [place, PageStart::First] {
             let sql = match place {
-                Place::Before(_) => list.backward,
-                Place::First | Place::After(_) => list.forward,
+                PageStart::Before(_) => list.backward,
+                PageStart::First | PageStart::After(_) => list.forward,
             };
             let mut all: Vec<Arg> = vec![(limit as i64).saturating_add(1).into()];
             all.extend(args(Range::of(place, list.direction)));
@@ -226,32 +226,35 @@ fn timed_out(range: Range) -> Range {
     }
 }
 
-const WAITING_IN: Pages = Pages {
+const WAITING_IN: PageStatements = PageStatements {
     direction: Direction::Ascending,
     forward: pages!(waiting ""),
     backward: pages!(waiting " DESC"),
 };
 
-const SCHEDULED_IN: Pages =
+const SCHEDULED_IN: PageStatements =
     pages!(ascending by "j.ready_at": "j.queue = $6 AND j.state = {scheduled}");
 
-const DEPENDS_IN: Pages = pages!(ascending by "j.since": "j.queue = $6 AND j.state = {depends}");
+const DEPENDS_IN: PageStatements =
+    pages!(ascending by "j.since": "j.queue = $6 AND j.state = {depends}");
 
-const LEASED_IN: Pages =
+const LEASED_IN: PageStatements =
     pages!(ascending by "j.lease_until": "j.queue = $6 AND j.state = {running}");
 
-const FAILED_IN: Pages = pages!(descending by "j.since": "j.queue = $6 AND j.state = {failed}");
+const FAILED_IN: PageStatements =
+    pages!(descending by "j.since": "j.queue = $6 AND j.state = {failed}");
 
-const COMPLETE_IN: Pages = pages!(descending by "j.since": "j.queue = $6 AND j.state = {complete}");
+const COMPLETE_IN: PageStatements =
+    pages!(descending by "j.since": "j.queue = $6 AND j.state = {complete}");
 
-const DEAD_IN: Pages = pages!(ascending by "j.since": "j.queue = $6 AND j.state = {dead}");
+const DEAD_IN: PageStatements = pages!(ascending by "j.since": "j.queue = $6 AND j.state = {dead}");
 
-const RECORDS_IN: Pages =
+const RECORDS_IN: PageStatements =
     pages!(ascending by "j.updated_at": "j.queue = $6 AND j.state = {record}");
 
-const SCHEDULED: Pages = pages!(ascending by "j.ready_at": "j.state = {scheduled}");
+const SCHEDULED: PageStatements = pages!(ascending by "j.ready_at": "j.state = {scheduled}");
 
-const FAILED_WITH: Pages =
+const FAILED_WITH: PageStatements =
     pages!(descending by "j.since": "j.failure_group = $6 AND j.state = {failed}");
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl Engine {
         }
         // Workers that were active since they were last saved.
         let seen = self
-            .recent()
+            .deferred_state()
             .seen
             .lock()
             .unwrap_or_else(PoisonError::into_inner);

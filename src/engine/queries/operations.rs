@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::page::{PageOf, Place, Position, Range};
+use crate::engine::model::page::{PageOf, PageStart, Position, Range};
 use crate::engine::operations::rows;
 use crate::engine::operations::{Operation, Skip};
 use crate::store::{Row, Statement};
@@ -16,7 +16,11 @@ impl Engine {
     }
 
     /// The number of operations, and a page of them, newest first.
-    pub async fn operations(&self, place: Place, limit: usize) -> Result<(i64, PageOf<Operation>)> {
+    pub async fn operations(
+        &self,
+        place: PageStart,
+        limit: usize,
+    ) -> Result<(i64, PageOf<Operation>)> {
         let total = self.readers().rows(Statement::new(rows::COUNT, [])).await?;
         let total = total.first().map_or(Ok(0), |row| row.int(0))?;
         let args = |range: Range| vec![range.from.time.into(), range.to.time.into()];
@@ -27,7 +31,7 @@ impl Engine {
     }
 
     /// A page of the jobs that the operation skipped, in order. Only the first 1,000 are stored.
-    pub async fn skips(&self, id: i64, place: Place, limit: usize) -> Result<PageOf<Skip>> {
+    pub async fn skips(&self, id: i64, place: PageStart, limit: usize) -> Result<PageOf<Skip>> {
         let args = |range: Range| vec![range.from.time.into(), range.to.time.into(), id.into()];
         let parse = |row: &Row| Ok((row.int(6)?, rows::skip(row)?));
         let position = |(number, _): &(i64, Skip)| Position::at(*number, 0);

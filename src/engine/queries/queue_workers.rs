@@ -69,7 +69,7 @@ impl Engine {
     /// entered and left it in the last five minutes. `None` if the queue does not exist.
     pub async fn queue_activity(&self, queue: &QueueKey) -> Result<Option<QueueActivity>> {
         self.refresh_cache().await?;
-        self.store_recent().await;
+        self.store_deferred().await;
         let now = self.now(None);
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(None);
@@ -126,7 +126,7 @@ impl Engine {
     pub async fn queues_of_worker(&self, worker: &str) -> Result<WorkersInQueues<Arc<Queue>>> {
         self.refresh_cache().await?;
         let now = self.now(None);
-        let held = Statement::new(HELD_BY_QUEUE, [worker.into(), now.0.into()]);
+        let held = Statement::new(LEASED_BY_QUEUE, [worker.into(), now.0.into()]);
         let held = holding(self.long_scan_permit().await?, self.readers().rows(held));
         let held = leases(held.await?, |row| row.int(0))?;
         let mut results = self.results_by(worker, now);
@@ -170,9 +170,9 @@ impl Engine {
 
     /// When these workers were last seen, if that is known.
     pub(super) async fn last_seen(&self, names: &[String]) -> Result<HashMap<String, Time>> {
-        let recent = &self.recent().seen;
+        let recent = &self.deferred_state().seen;
         // Read before the database: a worker that is saved in between would otherwise be missed.
-        let unsaved: Vec<(String, Time)> = {
+        let deferred: Vec<(String, Time)> = {
             let recent = recent.lock().unwrap_or_else(PoisonError::into_inner);
             let known = |name: &String| Some((name.clone(), *recent.get(name)?));
             names.iter().filter_map(known).collect()
@@ -185,7 +185,7 @@ impl Engine {
                 seen.insert(row.text(0)?, Time(row.int(1)?));
             }
         }
-        seen.extend(unsaved);
+        seen.extend(deferred);
         Ok(seen)
     }
 }
@@ -209,7 +209,7 @@ FROM (SELECT j.worker, j.lease_until FROM jobs AS j WHERE j.queue = $1 AND j.sta
 WHERE l.worker IS NOT NULL GROUP BY l.worker";
 
 // Running jobs are few, and an index covers all columns of the query.
-const HELD_BY_QUEUE: &str = "
+const LEASED_BY_QUEUE: &str = "
 SELECT queue, count(CASE WHEN lease_until > $2 THEN 1 END), count(CASE WHEN lease_until <= $2 THEN 1 END)
 FROM jobs WHERE state = {running} AND worker = $1 AND warned = 0 GROUP BY queue";
 

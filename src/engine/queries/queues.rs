@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::blocking::block_in_place_if_many;
 use crate::engine::Engine;
 use crate::engine::claimants::LastClaims;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{EffectiveState, QueueId, QueueKey, State};
 use crate::engine::model::queue::{Pause, Queue};
-use crate::memory::{SMALL_MAX, in_place_if_many, reserve_page};
+use crate::memory::{SMALL_MAX, reserve_page};
 use crate::store::{Statement, StatementResult};
 
 /// The number of jobs of a queue in each effective state.
@@ -138,7 +139,7 @@ impl Engine {
             Statement::new(RECURRING, []),
         ];
         let answers = self.readers().read(batch).await?;
-        in_place_if_many(self.known_queues().count(), || {
+        block_in_place_if_many(self.known_queues().count(), || {
             let (mut counts, oldest, recurring) = counts(answers)?;
             let with_counts = |queue: Arc<Queue>| QueueCounts {
                 counts: counts.remove(&queue.id).unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::page::{Direction, PageOf, Pages, Place, Position, Range};
+use crate::engine::model::page::{Direction, PageOf, PageStart, PageStatements, Position, Range};
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
 use crate::engine::queries::job_pages::time_args;
@@ -57,7 +57,7 @@ impl Engine {
         &self,
         queue: &Queue,
         which: &LabelFilter,
-        place: Place,
+        place: PageStart,
         limit: usize,
     ) -> Result<(PageOf<Record>, i64)> {
         let (list, count) = match which {
@@ -87,7 +87,7 @@ const LABELS: &str = "
 SELECT label, count(*) FROM jobs WHERE queue = $1 AND state = {record}
 GROUP BY label ORDER BY count(*) DESC, label LIMIT $2 + 0";
 
-const ALL: Pages = Pages {
+const ALL: PageStatements = PageStatements {
     direction: Direction::Ascending,
     forward: records!(
         brief:
@@ -101,7 +101,7 @@ const ALL: Pages = Pages {
     ),
 };
 
-const LABELED: Pages = Pages {
+const LABELED: PageStatements = PageStatements {
     direction: Direction::Ascending,
     forward: records!(
         brief:
@@ -115,7 +115,7 @@ const LABELED: Pages = Pages {
     ),
 };
 
-const OTHERS: Pages = Pages {
+const OTHERS: PageStatements = PageStatements {
     direction: Direction::Ascending,
     forward: records!(
         brief:

@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::job::QueueKey;
-use crate::engine::model::page::{Page, PageOf, Place, Position, Range};
+use crate::engine::model::page::{OffsetPage, PageOf, PageStart, Position, Range};
 use crate::engine::model::recurring::{
     ALL, ALL_PAGES, IN_QUEUE, IN_QUEUE_PAGES, LOAD, Recurring, recurring,
 };
@@ -25,7 +25,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`ResponseTooLarge`, `Busy`](crate::engine::Error).
-    pub async fn recurring_in(&self, queue: &QueueKey, page: Page) -> Result<Vec<Recurring>> {
+    pub async fn recurring_in(&self, queue: &QueueKey, page: OffsetPage) -> Result<Vec<Recurring>> {
         self.refresh_cache().await?;
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(Vec::new());
@@ -44,7 +44,7 @@ impl Engine {
     pub async fn list_recurring(
         &self,
         queue: Option<&QueueKey>,
-        page: Page,
+        page: OffsetPage,
     ) -> Result<Vec<Recurring>> {
         self.refresh_cache().await?;
         let statement = match queue {
@@ -61,7 +61,7 @@ impl Engine {
     pub async fn recurring_page(
         &self,
         queue: Option<&QueueKey>,
-        place: Place,
+        place: PageStart,
         limit: usize,
     ) -> Result<PageOf<Recurring>> {
         self.refresh_cache().await?;
@@ -80,7 +80,7 @@ impl Engine {
     }
 }
 
-fn args(page: Page) -> [Arg; 2] {
+fn args(page: OffsetPage) -> [Arg; 2] {
     [(page.limit as i64).into(), (page.offset as i64).into()]
 }
 

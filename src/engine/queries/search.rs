@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::blocking::block_in_place_if_many;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{Job, Protocol, QueueId};
 use crate::engine::model::queue::Queue;
 use crate::engine::queries::batch_size::BatchSizer;
-use crate::memory::in_place_if_many;
 use crate::search::Search;
 use crate::store::{Row, Statement, StoreError};
 
@@ -212,7 +212,7 @@ impl Engine {
 
     /// The queues whose jobs are visible: excludes deleted ones that maintenance has not emptied yet.
     pub(in crate::engine) fn visible_queues(&self) -> QueuesById {
-        in_place_if_many(self.known_queues().count(), || {
+        block_in_place_if_many(self.known_queues().count(), || {
             let all = self.known_queues().unordered().into_iter();
             let all = all.filter(|queue| !queue.forgotten || queue.key.protocol != Protocol::Jobq);
             all.map(|queue| (queue.id, queue)).collect()

@@ -147,7 +147,7 @@ impl Engine {
         count: usize,
     ) -> Result<Vec<SeriesTotals>> {
         self.refresh_cache().await?;
-        self.store_recent().await;
+        self.store_deferred().await;
         let mut spans = vec![SeriesTotals::default(); count];
         let queue = match queue.map(|key| self.known_queues().get(key)) {
             Some(None) => return Ok(spans),
@@ -187,7 +187,7 @@ impl Engine {
 
     /// Completions per queue in each of `count` minutes, starting at the minute `from`. Omits queues without any.
     pub async fn throughputs(&self, from: i64, count: usize) -> Result<HashMap<QueueId, Vec<i64>>> {
-        self.store_recent().await;
+        self.store_deferred().await;
         let to = from.saturating_add(count as i64);
         let statement = Statement::new(
             THROUGHPUTS,
@@ -206,7 +206,7 @@ impl Engine {
 
     /// The time of the last failure, to the minute; for older ones to the hour or the day. `None` if no longer stored.
     pub async fn last_failure(&self) -> Result<Option<Time>> {
-        self.store_recent().await;
+        self.store_deferred().await;
         let day = self.readers().rows(Statement::new(LAST_DAY, [])).await?;
         let Some(day) = day.first().map_or(Ok(None), |row| row.int_or_null(0))? else {
             return Ok(None);

@@ -35,9 +35,9 @@ pub struct SharedReads {
     pub queues: SharedRead<Option<Time>, Vec<QueueCounts>>,
     pub counted_jobs: SharedRead<(), Vec<CountedJobs>>,
     pub workers: SharedRead<Option<Time>, Vec<WorkerCounts>>,
-    pub failures: SharedRead<(), Vec<FailureGroup>>,
+    pub failure_groups: SharedRead<(), Vec<FailureGroup>>,
     pub failure_counts: SharedRead<(), Vec<(String, i64)>>,
-    pub largest_failures: SharedRead<usize, (Vec<FailureGroup>, FailureTotals)>,
+    pub largest_failure_groups: SharedRead<usize, (Vec<FailureGroup>, FailureTotals)>,
 }
 
 /// A read with arguments `K` and the result `T`.
@@ -157,7 +157,9 @@ mod tests {
                 };
                 read.boxed()
             };
-            engine.share(|it| &it.largest_failures, limit, read).await
+            engine
+                .share(|it| &it.largest_failure_groups, limit, read)
+                .await
         }
 
         async fn have_begun(&self, count: usize) {

@@ -44,7 +44,7 @@ impl Engine {
     /// The statistics of the UTC day that contains `day`; all zeros if the queue does not exist.
     pub async fn stats(&self, queue: &QueueKey, day: Time) -> Result<Stats> {
         self.refresh_cache().await?;
-        self.store_recent().await;
+        self.store_deferred().await;
         let mut stats = Stats::default();
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(stats);

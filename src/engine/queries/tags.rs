@@ -8,7 +8,9 @@ use tokio::time::timeout;
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::page::{Direction, Page, PageOf, Pages, Place, Position, Range};
+use crate::engine::model::page::{
+    Direction, OffsetPage, PageOf, PageStart, PageStatements, Position, Range,
+};
 use crate::engine::queries::job_pages::time_args;
 use crate::memory::holding;
 use crate::store::{Row, Statement, StoreError};
@@ -18,7 +20,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::Busy`](crate::engine::Error::Busy).
-    pub async fn tagged(&self, tag: &str, page: Page) -> Result<(i64, Vec<String>)> {
+    pub async fn tagged(&self, tag: &str, page: OffsetPage) -> Result<(i64, Vec<String>)> {
         let (limit, offset) = (page.limit as i64, page.offset as i64);
         let batch = vec![
             Statement::new(COUNT, [tag.into()]),
@@ -41,7 +43,7 @@ impl Engine {
     pub async fn tagged_page(
         &self,
         tag: &str,
-        place: Place,
+        place: PageStart,
         limit: usize,
     ) -> Result<(i64, PageOf<String>)> {
         let count = Statement::new(COUNT, [tag.into()]);
@@ -57,7 +59,7 @@ impl Engine {
 
     /// Tags of at least `least` jobs, most used first, each with its number of jobs. If there are many tags, requests
     /// share a ranking of the most used ones, which can be a few seconds old.
-    pub async fn top_tags(&self, least: i64, page: Page) -> Result<Vec<(String, i64)>> {
+    pub async fn top_tags(&self, least: i64, page: OffsetPage) -> Result<Vec<(String, i64)>> {
         let is_ranked = page.offset.saturating_add(page.limit) <= RANKED_MAX;
         if is_ranked && self.has_many_tags().await? {
             let ranked = self.ranked_tags(Instant::now()).await?;
@@ -131,7 +133,7 @@ const COUNT: &str = "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tag_counts 
 const TAGGED: &str = "
 SELECT id FROM tags WHERE tag = $1 ORDER BY tagged_at, id LIMIT $2 + 0 OFFSET $3 + 0";
 
-const TAGGED_PAGES: Pages = Pages {
+const TAGGED_PAGES: PageStatements = PageStatements {
     direction: Direction::Ascending,
     forward: "
 SELECT tagged_at, job, id FROM tags WHERE tag = $6 AND (tagged_at, job) > ($2, $3) AND (tagged_at, job) < ($4, $5)
@@ -165,7 +167,7 @@ SELECT 'tag ' || (1000000 - n), 1, n FROM numbers";
         let engine = engine().await;
         add(&engine, 1, 9_999).await;
         assert!(!engine.has_many_tags().await.unwrap());
-        let page = |offset, limit| Page { offset, limit };
+        let page = |offset, limit| OffsetPage { offset, limit };
         let top = async |offset, limit| {
             let found = engine.top_tags(9_990, page(offset, limit)).await.unwrap();
             found.into_iter().map(|(_, jobs)| jobs).collect::<Vec<_>>()

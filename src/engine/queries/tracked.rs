@@ -17,11 +17,11 @@ impl Engine {
     }
 
     /// Like [`Engine::tracked`], with shortened texts, for the first `max` tracked jobs.
-    pub async fn list_tracked(&self, max: usize) -> Result<(Vec<Job>, Vec<String>)> {
+    pub async fn short_tracked_jobs(&self, max: usize) -> Result<(Vec<Job>, Vec<String>)> {
         self.refresh_cache().await?;
         let mut keys = self.tracked_keys();
         keys.truncate(max);
-        let found = self.list_jobs_by_key(&keys).await?;
+        let found = self.short_jobs_by_key(&keys).await?;
         Ok(split_missing(keys, found))
     }
 

@@ -1,4 +1,4 @@
-//! Workers, and the jobs they hold.
+//! Workers, and the jobs that are leased to them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -39,8 +39,8 @@ impl Engine {
     async fn count_by_worker(&self, now: Option<Time>) -> Result<Vec<WorkerCounts>> {
         let now = self.now(now);
         // Read before the database: a worker that is saved in between would otherwise be missed.
-        let unsaved = self
-            .recent()
+        let deferred = self
+            .deferred_state()
             .seen
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -51,7 +51,7 @@ impl Engine {
             .readers()
             .read(vec![
                 Statement::new(WORKERS, [(LISTED_MAX as i64).into()]),
-                Statement::new(HELD, [now.0.into(), (LISTED_MAX as i64).into()]),
+                Statement::new(LEASED, [now.0.into(), (LISTED_MAX as i64).into()]),
             ])
             .await?;
         let mut answers = answers.into_iter();
@@ -61,7 +61,7 @@ impl Engine {
         for row in answers.next().unwrap_or_default().rows {
             held.insert(row.text(0)?, (row.int(1)?, row.int(2)?));
         }
-        seen.extend(unsaved);
+        seen.extend(deferred);
         let forgotten = now.plus_seconds(-self.config().number("max-worker-age"));
         let mut workers: Vec<_> = seen
             .into_iter()
@@ -87,7 +87,7 @@ impl Engine {
 
     /// The number of workers that were active within `max-worker-age`, at most 10,000.
     pub async fn count_workers(&self) -> Result<i64> {
-        self.store_recent().await;
+        self.store_deferred().await;
         let since = self.config().number("max-worker-age");
         let since = self.now(None).plus_seconds(-since);
         let statement = Statement::new(COUNT, [since.0.into(), (LISTED_MAX as i64).into()]);
@@ -165,7 +165,7 @@ SELECT count(*) FROM (
 
 // A worker is saved when it claims, so those that hold jobs are in the table. The index on running jobs covers all
 // columns of the query.
-const HELD: &str = "
+const LEASED: &str = "
 SELECT worker, count(CASE WHEN lease_until > $1 THEN 1 END), count(CASE WHEN lease_until <= $1 THEN 1 END)
 FROM jobs WHERE state = {running} AND warned = 0 AND worker IN (
     SELECT name FROM workers WHERE protocol = 'qless' ORDER BY last_seen DESC LIMIT $2 + 0

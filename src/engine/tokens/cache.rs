@@ -61,7 +61,7 @@ impl LastUse {
         (at > 0).then_some(Time(at))
     }
 
-    fn unsaved(&self) -> Option<i64> {
+    fn unstored(&self) -> Option<i64> {
         let at = self.at.load(Ordering::Relaxed);
         (at > self.stored.load(Ordering::Relaxed)).then_some(at)
     }
@@ -104,7 +104,7 @@ impl Tokens {
         let noted: HashMap<_, _> = last_uses(&known).collect();
         for (key, last_use) in last_uses(&tokens) {
             // Uses that have not been stored yet.
-            if let Some(at) = noted.get(&key).and_then(|noted| noted.unsaved()) {
+            if let Some(at) = noted.get(&key).and_then(|noted| noted.unstored()) {
                 last_use.at.fetch_max(at, Ordering::Relaxed);
             }
         }
@@ -212,9 +212,9 @@ impl Tokens {
     }
 
     /// Up to `count` last uses that have not been stored.
-    pub fn unsaved(&self, count: usize) -> Vec<TokenUse> {
+    pub fn unstored(&self, count: usize) -> Vec<TokenUse> {
         self.first(count, |namespace, token| {
-            let at = token.last_use.unsaved()?;
+            let at = token.last_use.unstored()?;
             Some(TokenUse {
                 namespace: namespace.to_owned(),
                 hash: token.hash,
@@ -338,8 +338,8 @@ mod tests {
         let (tokens, hash) = (Tokens::default(), Hash::of("secret"));
         tokens.apply(created(None));
         let used = || tokens.all(Time(0)).remove(0).last_used_at;
-        assert_eq!((used(), tokens.unsaved(10).len()), (None, 0));
-        for (now, unsaved, hour) in [
+        assert_eq!((used(), tokens.unstored(10).len()), (None, 0));
+        for (now, unstored, hour) in [
             (5 * HOUR, true, 5),
             (5 * HOUR + 1, false, 5),
             (6 * HOUR - 1, false, 5),
@@ -347,8 +347,8 @@ mod tests {
             (6 * HOUR + 1, false, 6),
         ] {
             tokens.authenticate("ns", &hash, Time(now)).unwrap();
-            let uses = tokens.unsaved(10);
-            assert_eq!(uses.len(), usize::from(unsaved), "{now}");
+            let uses = tokens.unstored(10);
+            assert_eq!(uses.len(), usize::from(unstored), "{now}");
             assert_eq!(used(), Some(Time(hour * HOUR)), "{now}");
             tokens.saved(&uses);
         }

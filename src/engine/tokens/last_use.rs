@@ -11,7 +11,7 @@ const BATCH: usize = 500;
 impl Engine {
     /// Stores a bounded batch of last uses. Each server stores its own; the latest value is kept.
     pub async fn save_token_uses(&self) -> Result<()> {
-        let uses = self.known_tokens().unsaved(BATCH);
+        let uses = self.known_tokens().unstored(BATCH);
         if uses.is_empty() {
             return Ok(());
         }

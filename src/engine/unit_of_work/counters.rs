@@ -373,7 +373,9 @@ fn is_statistic(kind: u8) -> bool {
 
 /// The statement that adds the deltas to the rows of `server`. They are sorted.
 pub fn add_deltas(rows: &[CounterRow], server: i64) -> Statement {
-    Statement::of_rows(ADD_DELTAS, rows).with(server)
+    Statement::of_rows(ADD_DELTAS, rows)
+        .with(server)
+        .combinable()
 }
 
 // Chan's formula merges two summaries; plain counters have neither mean nor m2. `WHERE true` keeps SQLite from parsing

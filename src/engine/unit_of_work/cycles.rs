@@ -15,7 +15,7 @@ pub const EDGES_SEARCHED_MAX: usize = 20_000;
 const LEVELS_MAX: usize = 200;
 
 /// Steps through dependencies and dependents that the items of a transaction take in memory, if it can be split.
-const STEPS_MAX: usize = 200_000;
+pub const STEPS_MAX: usize = 200_000;
 
 /// A limit at which a cycle search ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl SearchLimit {
     fn error(self) -> Error {
         let (what, max) = match self {
             SearchLimit::Edges => (
-                "direct and indirect dependents of a job that gets dependencies",
+                "dependencies among the direct and indirect dependents of a job that gets dependencies",
                 EDGES_SEARCHED_MAX,
             ),
             SearchLimit::Levels => (
@@ -86,19 +86,20 @@ impl CycleSearch {
         }
     }
 
-    /// Whether the items of these requests together take more than [`STEPS_MAX`] steps. Each item that changes the
-    /// dependencies of a job goes through all of them, and each that adds one searches the dependents again.
-    pub fn is_long<'a>(&self, work: &UnitOfWork, needs: impl Iterator<Item = &'a Needs>) -> bool {
-        let searched = EDGES_SEARCHED_MAX - self.edges_left;
-        let mut steps: usize = 0;
-        for needs in needs.filter(|needs| !needs.keeps_edges && !needs.deletes) {
-            for job in needs.jobs.iter().filter_map(|key| work.job(key)) {
-                let searches = !needs.dependencies.is_empty() && !job.dependents.is_empty();
-                let dependents = job.dependents.len() + searched;
-                steps += job.dependencies.len() + if searches { dependents } else { 0 };
-            }
+    /// How many steps the items of a request take. Each item that changes the dependencies of a job goes through all of
+    /// them, and each that adds one searches the dependents again.
+    pub fn steps(&self, work: &UnitOfWork, needs: &Needs) -> usize {
+        if needs.keeps_dependencies || needs.deletes {
+            return 0;
         }
-        steps > STEPS_MAX
+        let searched = EDGES_SEARCHED_MAX - self.edges_left;
+        let jobs = needs.jobs.iter().filter_map(|key| work.job(key));
+        let steps = jobs.map(|job| {
+            let searches = !needs.dependencies.is_empty() && !job.dependents.is_empty();
+            let dependents = job.dependents.len() + searched;
+            job.dependencies.len() + if searches { dependents } else { 0 }
+        });
+        steps.sum()
     }
 
     /// Stores the result of [`CycleSearch::next_level`].

@@ -102,10 +102,10 @@ impl UnitOfWork {
         let seq = loaded.job.seq;
         let ids = std::mem::take(&mut loaded.job.dependents);
         loaded.omitted.dependents = 0;
-        let later = self.releases.is_later(seq);
+        let later = self.releases.is_released_later(seq);
         let removes_all = later || (loaded.extent == Extent::Whole && !loaded.omitted.edges);
         if later {
-            self.releases.defer(seq);
+            self.releases.release_later(seq);
         } else if removes_all && !ids.is_empty() {
             self.removed_dependencies.needs.push((seq,));
         }
@@ -150,7 +150,7 @@ impl UnitOfWork {
         };
         let (added, cut) = (edges(added), edges(cut));
         let mut removed = std::mem::take(&mut self.removed_dependencies);
-        let mut later = self.releases.take_deferred();
+        let mut later = self.releases.take_completed_later();
         for jobs in [&mut removed.jobs, &mut removed.needs, &mut later] {
             jobs.sort_unstable();
             jobs.dedup();

@@ -28,7 +28,7 @@ impl UnitOfWork {
         for need in needs {
             let is_missing = |(scope, id): &(i64, &str)| can_look_up(id) && !self.has(*scope, id);
             let named = self.named_keys(need).filter(is_missing);
-            match need.only_existence {
+            match need.only_checks_existence {
                 true => checked.extend(named),
                 false => keys.extend(named),
             }
@@ -175,7 +175,7 @@ impl UnitOfWork {
     /// fully read whenever one of them completes.
     pub fn dependents_statement(&self, mut completed: Vec<(i64,)>) -> Option<Statement> {
         let counted = completed.len() as i64 + 1;
-        completed.retain(|(seq,)| !self.releases.is_later(*seq));
+        completed.retain(|(seq,)| !self.releases.is_released_later(*seq));
         (!completed.is_empty())
             .then(|| Statement::of_rows(neighbor_rows::LOAD_DEPENDENTS, &completed).with(counted))
     }

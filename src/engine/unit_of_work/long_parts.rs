@@ -137,13 +137,13 @@ impl UnitOfWork {
                 part.verbs += 1;
                 part.body |= need.bodies;
                 part.deletes_body |= need.deletes;
-                let changes = !need.only_checks && !need.only_existence;
+                let changes = !need.only_checks && !need.only_checks_existence;
                 part.texts |= changes;
                 // The dependents of a completed job are loaded by a statement of their own.
                 let completes = need.releases_dependents
                     && need.dependencies.is_empty()
                     && !need.replaces_dependencies;
-                part.edges |= changes && !need.keeps_edges && !completes;
+                part.edges |= changes && !need.keeps_dependencies && !completes;
             }
             for id in &need.dependencies {
                 wanted.entry(JobKey::qless(id)).or_default().count = true;

@@ -40,11 +40,11 @@ pub struct Needs {
     /// Approximate number of bytes to write or compare.
     pub bytes: usize,
     /// The number of tags and dependencies that may change. Each is a row.
-    pub links: usize,
+    pub relations: usize,
     /// The number of searches for runs of cron expressions.
     pub searches: usize,
     /// The verb changes no dependencies, so it does not need those of the named jobs, nor their dependents.
-    pub keeps_edges: bool,
+    pub keeps_dependencies: bool,
     /// The verb releases the dependents of the named jobs, so these are loaded too.
     pub releases_dependents: bool,
     /// The verb replaces the tags of the named jobs.
@@ -53,7 +53,7 @@ pub struct Needs {
     pub replaces_dependencies: bool,
     /// The verb only checks whether the named jobs exist, and may add missing ones. Of existing jobs, only the state
     /// is loaded.
-    pub only_existence: bool,
+    pub only_checks_existence: bool,
     /// The verb only reads the named jobs, and needs none of their long parts.
     pub only_checks: bool,
     /// The caller can split the request, so it fails if the jobs are too large for one transaction.
@@ -87,7 +87,7 @@ impl Needs {
 
     /// Adds tags that the verb adds to a job or removes.
     pub fn tags(&mut self, tags: &[String]) {
-        self.links += tags.len();
+        self.relations += tags.len();
         self.bytes += tags.iter().map(String::len).sum::<usize>();
     }
 
@@ -96,7 +96,7 @@ impl Needs {
         if has_too_many(ids) {
             return;
         }
-        self.links += ids.len();
+        self.relations += ids.len();
         self.dependencies.extend(ids.iter().cloned());
     }
 }
@@ -129,27 +129,31 @@ impl UnitOfWork {
                 count: max,
                 until,
             } => {
-                let queue = self.queue(queue)?.id;
-                Statement::new(LOAD_DEAD, [queue.into(), count(max), until.0.into()])
+                let (queue, bytes) = (self.queue(queue)?.id, (MOVED_BYTES_MAX as i64).into());
+                let arguments = [queue.into(), count(max), bytes, until.0.into()];
+                Statement::new(LOAD_DEAD, arguments)
             }
         })
     }
 }
 
-/// Up to `$2` jobs, and those beyond 4 MiB of rows only if the ones before are smaller together.
-const LOAD_FAILURES: &str = concat!(
-    "SELECT ",
-    job_columns!(short),
-    " FROM (SELECT f.seq, sum(f.bytes) OVER (ORDER BY f.since, f.seq ROWS UNBOUNDED PRECEDING) - f.bytes AS before
+/// Up to `$2` jobs, and those beyond `$3` bytes of rows only if the ones before are smaller together.
+macro_rules! load_oldest {
+    ($condition:literal) => {
+        concat!(
+            "SELECT ",
+            job_columns!(short),
+            " FROM (SELECT f.seq, sum(f.bytes) OVER (ORDER BY f.since, f.seq ROWS UNBOUNDED PRECEDING) - f.bytes AS before
             FROM (SELECT j.seq, j.since, ",
-    job_bytes!(row),
-    " AS bytes FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = $1 AND j.since <= $4
-                  ORDER BY j.since, j.seq LIMIT $2 + 0) AS f) AS c
+            job_bytes!(row),
+            " AS bytes FROM jobs AS j WHERE ",
+            $condition,
+            " AND j.since <= $4 ORDER BY j.since, j.seq LIMIT $2 + 0) AS f) AS c
     CROSS JOIN jobs AS j WHERE c.before < $3 AND j.seq = c.seq ORDER BY j.since, j.seq"
-);
+        )
+    };
+}
 
-const LOAD_DEAD: &str = concat!(
-    "SELECT ",
-    job_columns!(short),
-    " FROM jobs AS j WHERE j.queue = $1 AND j.state = {dead} AND j.since <= $3 ORDER BY j.since, j.seq LIMIT $2 + 0"
-);
+const LOAD_FAILURES: &str = load_oldest!("j.state = {failed} AND j.failure_group = $1");
+
+const LOAD_DEAD: &str = load_oldest!("j.queue = $1 AND j.state = {dead}");

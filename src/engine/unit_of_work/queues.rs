@@ -68,7 +68,7 @@ impl UnitOfWork {
     }
 
     /// Deletes an empty queue.
-    pub fn drop_queue(&mut self, id: QueueId) {
+    pub fn delete_queue(&mut self, id: QueueId) {
         self.deleted_queues.push(id);
     }
 

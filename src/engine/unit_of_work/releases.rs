@@ -28,7 +28,7 @@ pub struct Releases {
     /// Jobs whose dependents are too large.
     later: HashSet<i64>,
     /// Those of these jobs that verbs have completed.
-    deferred: Vec<(i64,)>,
+    completed_later: Vec<(i64,)>,
 }
 
 impl Releases {
@@ -36,31 +36,31 @@ impl Releases {
         Releases {
             bytes_max: bytes_max.unwrap_or(RELEASED_BYTES_MAX),
             later: HashSet::new(),
-            deferred: Vec::new(),
+            completed_later: Vec::new(),
         }
     }
 
     /// Whether the dependents of this job are released later if the job is completed.
-    pub fn is_later(&self, seq: i64) -> bool {
+    pub fn is_released_later(&self, seq: i64) -> bool {
         !self.later.is_empty() && self.later.contains(&seq)
     }
 
     /// Notes that the dependents of this job are to be released later.
-    pub fn defer(&mut self, seq: i64) {
-        self.deferred.push((seq,));
+    pub fn release_later(&mut self, seq: i64) {
+        self.completed_later.push((seq,));
     }
 
     /// The jobs whose dependents are to be released later.
-    pub fn take_deferred(&mut self) -> Vec<(i64,)> {
-        std::mem::take(&mut self.deferred)
+    pub fn take_completed_later(&mut self) -> Vec<(i64,)> {
+        std::mem::take(&mut self.completed_later)
     }
 }
 
 impl UnitOfWork {
     /// The number of this job, if its dependents are released later.
-    pub fn releases_later(&self, key: &JobKey) -> Option<i64> {
+    pub fn number_if_released_later(&self, key: &JobKey) -> Option<i64> {
         let seq = self.job(key)?.seq;
-        self.releases.is_later(seq).then_some(seq)
+        self.releases.is_released_later(seq).then_some(seq)
     }
 
     /// Decides by these sizes which dependents are released later: the smallest are released in this transaction.

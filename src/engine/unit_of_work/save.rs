@@ -2,7 +2,7 @@
 
 use crate::engine::cache::CacheChanges;
 use crate::engine::clock::Time;
-use crate::engine::events::UnsavedEvents;
+use crate::engine::events::DeferredEvents;
 use crate::engine::maintenance::empty_queues;
 use crate::engine::metrics::CountedEvents;
 use crate::engine::model::config;
@@ -210,7 +210,7 @@ impl UnitOfWork {
             writes.push(queue::save(self.changed_queues.values(), revision));
         }
         let new_revision = self.revision.map(|revision| revision + 1);
-        writes.extend(empty_queues::drop_queues(
+        writes.extend(empty_queues::delete_queues(
             &self.deleted_queues,
             new_revision,
         ));
@@ -234,7 +234,7 @@ impl UnitOfWork {
         let events = std::mem::take(&mut self.events);
         writes.extend(self.revision_write());
         if self.deferred.events {
-            self.deferred.published = events.into_unsaved(self.now);
+            self.deferred.published = events.into_deferred(self.now);
         } else {
             writes.extend(events.into_statements(self.now));
         }
@@ -319,7 +319,7 @@ pub struct Committed {
     /// What metrics count.
     pub counted: CountedEvents,
     /// Events that are stored later.
-    pub events: Option<UnsavedEvents>,
+    pub events: Option<DeferredEvents>,
     pub wake_ups: HashMap<QueueId, usize, RandomState>,
     pub next_available: HashMap<QueueId, Time, RandomState>,
     pub last_seq: i64,

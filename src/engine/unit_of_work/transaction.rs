@@ -25,21 +25,18 @@ use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::peers::Peers;
 use crate::engine::subscriptions::Subscriptions;
 use crate::engine::unit_of_work::commit_times::CommitTimes;
-use crate::engine::unit_of_work::cycles::CycleSearch;
+use crate::engine::unit_of_work::cycles::{CycleSearch, STEPS_MAX};
+use crate::engine::unit_of_work::deferred::{DeferredState, DeferredWrites};
 use crate::engine::unit_of_work::job_cache::JobCache;
-use crate::engine::unit_of_work::links::LINKS_MAX;
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
-use crate::engine::unit_of_work::recent::{Recent, Unsaved};
+use crate::engine::unit_of_work::relations::RELATIONS_MAX;
 use crate::engine::unit_of_work::releases;
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
 use crate::engine::unit_of_work::{Audit, InsertionNumbers, UnitOfWork};
-use crate::store::{Connection, GroupRunner, Sharing, Statement, StoreError};
+use crate::store::{Connection, GroupRunner, Sharing, Statement, StoreError, WEIGHT_MAX};
 use crate::traces::Trace;
 pub use request::{Task, Verb, WriteRequest, too_large};
-
-/// Servers whose insertion numbers do not collide.
-const SERVERS_MAX: i64 = 1_024;
 
 /// The weight of a request whose cycle check reached its read limit, or whose dependencies have too many dependents.
 /// More than half of the maximum of a commit group, so two such requests never share a transaction.
@@ -52,8 +49,8 @@ const DROP_EVENTS_EVERY: u64 = 16;
 pub struct Runner {
     pub shared: Shared,
     pub clock: Arc<Clock>,
-    pub recent: Arc<Recent>,
-    pub unsaved: Unsaved,
+    pub deferred_state: Arc<DeferredState>,
+    pub deferred: DeferredWrites,
     pub subscriptions: Arc<Subscriptions>,
     pub changes: watch::Sender<u64>,
     pub commits: Arc<CommitTimes>,
@@ -96,7 +93,7 @@ impl GroupRunner for Runner {
 
     fn sharing(request: &WriteRequest) -> Sharing {
         let system_task = request.task.system_task();
-        if request.actor.is_some() || system_task.as_ref().is_some_and(|it| !it.is_of_clients()) {
+        if request.actor.is_some() || system_task.as_ref().is_some_and(|it| !it.is_for_request()) {
             Sharing::System
         } else if request.now.is_some() || request.needs.oldest.is_some() || system_task.is_some() {
             Sharing::Exclusive
@@ -133,9 +130,9 @@ impl GroupRunner for Runner {
         work.revision = self.peers.is_shared().then(|| self.shared.revision());
         let system_task = requests.iter().find_map(|it| it.task.system_task());
         self.begin_deferring(&mut work);
-        let stores_recent = self.stores_recent(&work, system_task.as_ref());
-        if stores_recent {
-            self.store_recent(connection).await?;
+        let stores_deferred = self.stores_deferred(&work, system_task.as_ref());
+        if stores_deferred {
+            self.store_deferred(connection).await?;
         }
         let mut writes = match &system_task {
             Some(system_task) => {
@@ -162,10 +159,10 @@ impl GroupRunner for Runner {
             false => None,
         };
         if self.transactions.is_multiple_of(DROP_EVENTS_EVERY) && system_task.is_none() {
-            writes.push(events::drop_old());
+            writes.push(events::delete_old());
         }
         let flush = matches!(system_task, Some(SystemTask::Flush));
-        writes.extend(work.final_writes(self.peers.number));
+        writes.extend(work.final_writes(self.peers.number()));
         let written = !writes.is_empty() || work.has_deferred_events();
         let save_seen = match written || system_task.is_some() {
             true if !flush => self.save_seen(&work),
@@ -186,8 +183,8 @@ impl GroupRunner for Runner {
             self.statistics_cleanup = cleanup;
         }
         self.transactions += 1;
-        self.note_seen(&work, saves_seen, stores_recent);
-        self.apply_committed(work, stores_recent, written);
+        self.note_seen(&work, saves_seen, stores_deferred);
+        self.apply_committed(work, stores_deferred, written);
         Ok(())
     }
 
@@ -206,8 +203,8 @@ impl GroupRunner for Runner {
         }
     }
 
-    fn held(&mut self, took: Duration) {
-        self.metrics.held(took);
+    fn writer_occupied(&mut self, took: Duration) {
+        self.metrics.writer_occupied(took);
     }
 
     async fn finish(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
@@ -258,11 +255,12 @@ impl Runner {
         if known != fresh.revision {
             self.refresh(connection, Refresh::since(known)).await?;
         }
-        let by_clock = fresh.now.saturating_mul(SERVERS_MAX) + self.peers.number % SERVERS_MAX;
-        Ok(InsertionNumbers {
-            last: self.last_seq.max(by_clock),
-            step: SERVERS_MAX,
-        })
+        let number = self.peers.number();
+        Ok(InsertionNumbers::of_server(
+            number,
+            self.last_seq,
+            fresh.now,
+        ))
     }
 
     /// Deletes what `maintenance/prune.rs` deletes once per day, and aggregates old minutes into hours once per hour.
@@ -313,19 +311,19 @@ impl Runner {
             self.statistics_cleanup.pruned = None;
         }
         for id in &changes.deleted_queues {
-            self.unsaved.delete_queue(*id);
+            self.deferred.delete_queue(*id);
         }
-        let tokens_differ = !changes.tokens.is_empty();
+        let has_revoked = changes.tokens.iter().any(|token| token.created.is_none());
         for queue in self.shared.apply(changes, began_with) {
             self.subscriptions.wake(&QueueKey::qless(queue), usize::MAX);
         }
-        if tokens_differ {
+        if has_revoked {
             self.subscriptions.wake_all();
         }
     }
 
     /// Applies a committed transaction to the caches, wakes polls, and signals the change.
-    fn apply_committed(&mut self, mut work: UnitOfWork, stored_recent: bool, written: bool) {
+    fn apply_committed(&mut self, mut work: UnitOfWork, stored_deferred: bool, written: bool) {
         if work.ticks > 0 {
             self.clock.advance_to(work.next_tick());
         }
@@ -333,7 +331,7 @@ impl Runner {
         let finished = work.into_committed();
         self.last_seq = finished.last_seq;
         let deferred = &finished.counted.deferred;
-        self.defer_recent(stored_recent, deferred, finished.events, now);
+        self.keep_deferred(stored_deferred, deferred, finished.events, now);
         if !self.peers.is_shared() {
             // Read-only verbs do not check versions, so the cache must not be stale.
             for (key, job) in finished.cache_updates {
@@ -397,11 +395,11 @@ async fn run_named(
     }
     let divisible = requests.len() > 1 || requests.iter().any(|it| it.needs.divisible);
     if divisible {
-        count_links(connection, work, requests).await?;
+        count_relations(connection, work, requests).await?;
     }
     let long = work.long_parts(requests.iter().map(|request| &request.needs));
-    let links = work.links(requests.iter().map(|request| &request.needs));
-    let is_large = long.bytes > LONG_PARTS_MAX || links > LINKS_MAX || work.has_uncounted();
+    let relations = work.relations(requests.iter().map(|request| &request.needs));
+    let is_large = long.bytes > LONG_PARTS_MAX || relations > RELATIONS_MAX || work.has_uncounted();
     if is_large && divisible {
         return Err(too_large(requests, |request| weight_of(work, request)));
     }
@@ -420,8 +418,10 @@ async fn run_named(
     if search.reached_limit().is_some() && requests.iter().filter(searches).count() > 1 {
         return Err(too_large(requests, cycle_search_weight));
     }
-    if divisible && search.is_long(work, requests.iter().map(|request| &request.needs)) {
-        return Err(too_large(requests, |_| 0));
+    let steps = |request: &WriteRequest| search.steps(work, &request.needs);
+    if divisible && requests.iter().map(steps).sum::<usize>() > STEPS_MAX {
+        let weight = |request: &WriteRequest| steps(request) * WEIGHT_MAX / STEPS_MAX;
+        return Err(too_large(requests, weight));
     }
     work.cycle_search_limit = search.reached_limit();
     work.begin_audit();
@@ -436,15 +436,15 @@ async fn run_named(
 
 /// Counts the dependencies that the verbs remove and the dependents that they release, if they were not loaded, so that
 /// a transaction is not cut into smaller ones than necessary.
-async fn count_links(
+async fn count_relations(
     connection: &mut Connection,
     work: &mut UnitOfWork,
     requests: &mut [WriteRequest],
 ) -> Result<(), StoreError> {
     let needs = requests.iter().map(|request| &request.needs);
-    if let Some(count) = work.count_links_statement(needs) {
+    if let Some(count) = work.count_relations_statement(needs) {
         let answers = connection.read(vec![count]).await?;
-        work.take_links_counted(&answers)?;
+        work.take_relations_counted(&answers)?;
     }
     Ok(())
 }
@@ -452,12 +452,14 @@ async fn count_links(
 /// The weight of what the request loads.
 fn weight_of(work: &UnitOfWork, request: &WriteRequest) -> usize {
     let needs = || std::iter::once(&request.needs);
-    let (long, links) = (work.counted_parts(needs()), work.links(needs()));
+    let (long, relations) = (work.counted_parts(needs()), work.relations(needs()));
     let uncounted = match work.has_uncounted() {
         true => cycle_search_weight(request),
         false => 0,
     };
-    (long.bytes / BYTES_PER_WEIGHT).max(links).max(uncounted)
+    (long.bytes / BYTES_PER_WEIGHT)
+        .max(relations)
+        .max(uncounted)
 }
 
 /// The weight of the request's search for cycles, if that reaches its limit.

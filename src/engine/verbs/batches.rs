@@ -15,7 +15,7 @@ pub const EACH_MAX: usize = 250;
 /// Limits per transaction on the bytes of the items' bodies, and on their tags and dependencies. One item may exceed
 /// them.
 const EACH_BYTES_MAX: usize = 2 << 20;
-const EACH_LINKS_MAX: usize = 1_000;
+const EACH_RELATIONS_MAX: usize = 1_000;
 
 /// Limit per transaction on the searches for runs of cron expressions.
 const EACH_SEARCHES_MAX: usize = 10;
@@ -23,7 +23,7 @@ const EACH_SEARCHES_MAX: usize = 10;
 /// Whether another item fits into a transaction with these needs.
 pub fn has_room(needs: &Needs) -> bool {
     needs.bytes < EACH_BYTES_MAX
-        && needs.links < EACH_LINKS_MAX
+        && needs.relations < EACH_RELATIONS_MAX
         && needs.searches < EACH_SEARCHES_MAX
 }
 

@@ -31,7 +31,7 @@ impl Engine {
         };
         let mut needs = Needs::default();
         needs.job(&key);
-        needs.keeps_edges = true;
+        needs.keeps_dependencies = true;
         self.write(needs, now, 1, move |work| {
             reschedule(work, &key, of, delay_s)
         })

@@ -161,7 +161,7 @@ impl Snapshot {
         out.metric(
             "switchyard_writer_hold_duration_seconds",
             Kind::Histogram,
-            "How long each commit group held the writer, so that other writes waited.",
+            "How long each commit group occupied the writer, so that other writes waited.",
         )
         .histogram(&[], &writer.hold_s);
         out.metric(

@@ -94,7 +94,7 @@ struct StoredFailure {
     worker: Option<String>,
 }
 
-/// What a job's history tells.
+/// What is read from a job's history.
 #[derive(Default)]
 struct HistoryFacts {
     history: History,

@@ -14,7 +14,7 @@ use super::{Api, Outcome};
 /// `GET /api/:namespace/:queue/deadletter`
 pub async fn peek_dead_letter(api: Api, call: Call) -> Outcome {
     let queue = call.queue()?;
-    let dead = api.engine.dead_letter(&queue).await?;
+    let dead = api.engine.dead_letter_summary(&queue).await?;
     Ok(Json(json!({
         "namespace": queue.namespace,
         "queue": queue.name,
@@ -27,7 +27,7 @@ pub async fn peek_dead_letter(api: Api, call: Call) -> Outcome {
 /// `GET /api/:namespace/:queue/deadletter/size`
 pub async fn size(api: Api, call: Call) -> Outcome {
     let queue = call.queue()?;
-    let dead = api.engine.dead_letter(&queue).await?;
+    let dead = api.engine.dead_letter_summary(&queue).await?;
     Ok(size_response(&queue, dead.size))
 }
 

@@ -9,11 +9,12 @@ use super::error::ApiError;
 use super::jobs::run_on_items;
 use super::response::{JobView, Results, number};
 use super::{Api, Outcome, recurring};
+use crate::blocking::poll_blocking_if_many;
 use crate::engine::{
     Durations, EffectiveState, Error, JobKey, NAME_BYTES_MAX, Protocol, Queue, QueueCounts,
     QueueKey, WorkerCounts,
 };
-use crate::memory::{holding, in_place_polls_if_many};
+use crate::memory::holding;
 use crate::protocol::long_list;
 
 /// Default number of failures that `/unfail` moves (qless-core, Unfail).
@@ -124,7 +125,7 @@ pub async fn failed(api: Api, call: Call) -> Outcome {
 pub async fn failed_group(api: Api, call: Call) -> Outcome {
     let (group, page) = (call.name_up_to("group", GROUP_BYTES_MAX)?, call.page()?);
     let now = api.now(&call.envelope()?)?;
-    let (total, jobs) = api.engine.failed(group, page).await?;
+    let (total, jobs) = api.engine.jobs_of_failure_group(group, page).await?;
     #[derive(Serialize)]
     struct Failed<'a> {
         total: i64,
@@ -164,7 +165,7 @@ pub async fn queues(api: Api, call: Call) -> Outcome {
         Ok(Results::new(&views.collect::<Vec<_>>()))
     };
     let queues = api.engine.known_queues().count();
-    holding(permit, in_place_polls_if_many(queues, list)).await
+    holding(permit, poll_blocking_if_many(queues, list)).await
 }
 
 pub async fn queue(api: Api, call: Call) -> Outcome {

@@ -12,7 +12,7 @@ use super::error::ApiError;
 use super::jobs::{ids, run_on_items, with_ids};
 use super::response::{JobView, Results};
 use super::{Api, Outcome};
-use crate::engine::{Depend, JobKey, NOTE_BYTES_MAX, Page};
+use crate::engine::{Depend, JobKey, NOTE_BYTES_MAX, OffsetPage};
 
 /// Minimum number of jobs of a listed tag (qless-core, Tag top).
 pub const TOP_TAG: i64 = 2;
@@ -82,7 +82,7 @@ pub async fn tagged(api: Api, call: Call) -> Outcome {
 }
 
 pub async fn top_tags(api: Api, call: Call) -> Outcome {
-    let page: Page = call.page()?;
+    let page: OffsetPage = call.page()?;
     api.now(&call.envelope()?)?;
     let tags = api.engine.top_tags(TOP_TAG, page).await?;
     let tags: Vec<_> = tags.into_iter().map(|(tag, _)| tag).collect();

@@ -19,7 +19,7 @@ pub use fields::{Fields, wrong_name};
 use super::error::ApiError;
 use crate::auth::Rejected;
 use crate::budget::UpTo;
-use crate::engine::{NAME_BYTES_MAX, Page, Time};
+use crate::engine::{NAME_BYTES_MAX, OffsetPage, Time};
 use crate::memory;
 use crate::protocol::body;
 use crate::protocol::request::{self, BodyError, BodyReader, PARAMETERS_MAX, plain_number};
@@ -180,7 +180,7 @@ impl Call {
     }
 
     /// `offset` and `limit` of the query.
-    pub fn page(&self) -> Result<Page, ApiError> {
+    pub fn page(&self) -> Result<OffsetPage, ApiError> {
         let number = |field: &'static str, default: usize, max: usize| match self.query(field) {
             None => Ok(default),
             Some(text) => plain_number(text)
@@ -192,7 +192,7 @@ impl Call {
                     )
                 }),
         };
-        Ok(Page {
+        Ok(OffsetPage {
             offset: number("offset", 0, u32::MAX as usize)?,
             limit: number("limit", PAGE, ITEMS_MAX)?,
         })

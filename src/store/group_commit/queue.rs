@@ -27,7 +27,7 @@ pub const LARGE_QUEUED_MAX: usize = 1_024;
 pub const EXCLUSIVE_QUEUED_MAX: usize = 512;
 
 /// Maximum number of queued requests that were put back.
-pub const RETURNED_MAX: usize = 1_024;
+pub const PUT_BACK_MAX: usize = 1_024;
 
 /// Maximum number of requests in a group.
 pub const REQUESTS_MAX: usize = 512;
@@ -65,7 +65,7 @@ impl QueuePermits {
             Lane::Large => Some(&self.large),
             Lane::Exclusive => Some(&self.exclusive),
             Lane::System => Some(&self.system),
-            Lane::Small | Lane::Returned => None,
+            Lane::Small | Lane::PutBack => None,
         }
     }
 
@@ -83,12 +83,12 @@ pub struct Queue<R: GroupRunner> {
     permits: QueuePermits,
     small: VecDeque<R::Request>,
     large: VecDeque<R::Request>,
-    returned: VecDeque<R::Request>,
+    put_back: VecDeque<R::Request>,
     exclusive: VecDeque<R::Request>,
     system: VecDeque<R::Request>,
     /// The lane that begins the next group, if it has requests.
     turn: Lane,
-    /// Whether the next group of returned requests begins with the one that has loaded the least, not with the oldest.
+    /// Whether the next group of requests that were put back begins with the one that has loaded the least, not with the oldest.
     least_first: bool,
 }
 
@@ -98,7 +98,7 @@ enum Lane {
     Small,
     Large,
     /// Requests that were too large together with others.
-    Returned,
+    PutBack,
     /// Client requests that need a transaction of their own.
     Exclusive,
     /// Requests of the server or of dashboard users that need a transaction of their own.
@@ -109,8 +109,8 @@ impl Lane {
     fn next(self) -> Lane {
         match self {
             Lane::Small => Lane::Large,
-            Lane::Large => Lane::Returned,
-            Lane::Returned => Lane::Exclusive,
+            Lane::Large => Lane::PutBack,
+            Lane::PutBack => Lane::Exclusive,
             Lane::Exclusive => Lane::System,
             Lane::System => Lane::Small,
         }
@@ -136,7 +136,7 @@ pub fn queue<R: GroupRunner>() -> (Sender<R::Request>, Queue<R>) {
         permits: permits.clone(),
         small: VecDeque::new(),
         large: VecDeque::new(),
-        returned: VecDeque::new(),
+        put_back: VecDeque::new(),
         exclusive: VecDeque::new(),
         system: VecDeque::new(),
         turn: Lane::Small,
@@ -251,7 +251,7 @@ impl<R: GroupRunner> Queue<R> {
         match lane {
             Lane::Small => &mut self.small,
             Lane::Large => &mut self.large,
-            Lane::Returned => &mut self.returned,
+            Lane::PutBack => &mut self.put_back,
             Lane::Exclusive => &mut self.exclusive,
             Lane::System => &mut self.system,
         }
@@ -288,10 +288,10 @@ impl<R: GroupRunner> Queue<R> {
             Lane::Exclusive | Lane::System => return requests,
             Lane::Small => Some(Lane::Large),
             Lane::Large => Some(Lane::Small),
-            Lane::Returned => None,
+            Lane::PutBack => None,
         };
         add_fitting::<R>(self.lane(lane), &mut requests, &mut weight);
-        if let Some(other) = other.filter(|_| self.returned.is_empty()) {
+        if let Some(other) = other.filter(|_| self.put_back.is_empty()) {
             add_fitting::<R>(self.lane(other), &mut requests, &mut weight);
         }
         requests
@@ -300,22 +300,22 @@ impl<R: GroupRunner> Queue<R> {
     /// Takes the oldest request of the lane. From the requests that were put back, it takes every other time the one
     /// that has loaded the least, which may have been too large only together with others.
     fn take_first(&mut self, lane: Lane) -> Option<R::Request> {
-        if lane != Lane::Returned {
+        if lane != Lane::PutBack {
             return self.lane(lane).pop_front();
         }
         let least = || {
-            let all = self.returned.iter().enumerate();
+            let all = self.put_back.iter().enumerate();
             all.min_by_key(|(_, request)| R::load(request))
         };
         let place = if self.least_first { least()?.0 } else { 0 };
-        let first = self.returned.remove(place)?;
+        let first = self.put_back.remove(place)?;
         self.least_first = !self.least_first;
         Some(first)
     }
 
-    /// Drops the large and returned requests whose callers are gone. They have not run, and would delay the others.
+    /// Drops the large requests and those that were put back whose callers are gone. They have not run, and would delay the others.
     fn drop_abandoned(&mut self) {
-        for lane in [Lane::Large, Lane::Returned] {
+        for lane in [Lane::Large, Lane::PutBack] {
             let lane = self.lane(lane);
             let before = lane.len();
             lane.retain(|request| !R::is_abandoned(request));
@@ -328,16 +328,16 @@ impl<R: GroupRunner> Queue<R> {
     /// returns the requests with the largest load; of equal loads the heaviest, and of equal weights the latest.
     #[must_use]
     pub fn put_back(&mut self, requests: Vec<R::Request>) -> Vec<R::Request> {
-        self.returned.extend(requests);
-        let surplus = self.returned.len().saturating_sub(RETURNED_MAX);
+        self.put_back.extend(requests);
+        let surplus = self.put_back.len().saturating_sub(PUT_BACK_MAX);
         if surplus == 0 {
             return Vec::new();
         }
-        let mut all: Vec<_> = self.returned.drain(..).enumerate().collect();
+        let mut all: Vec<_> = self.put_back.drain(..).enumerate().collect();
         all.sort_by_key(|(place, request)| (R::load(request), R::weight(request), *place));
-        let refused = all.split_off(RETURNED_MAX);
+        let refused = all.split_off(PUT_BACK_MAX);
         all.sort_by_key(|(place, _)| *place);
-        self.returned
+        self.put_back
             .extend(all.into_iter().map(|(_, request)| request));
         refused.into_iter().map(|(_, request)| request).collect()
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 use tokio::sync::Semaphore;
 use tokio::task::unconstrained;
 
-use super::queue::{EXCLUSIVE_QUEUED_MAX, LARGE_QUEUED_MAX, QUEUED_MAX, RETURNED_MAX};
+use super::queue::{EXCLUSIVE_QUEUED_MAX, LARGE_QUEUED_MAX, PUT_BACK_MAX, QUEUED_MAX};
 use super::*;
 use crate::store::{Settings, Store};
 
@@ -106,7 +106,7 @@ impl GroupRunner for CountingRunner {
         }
     }
 
-    fn held(&mut self, _: Duration) {}
+    fn writer_occupied(&mut self, _: Duration) {}
 }
 
 async fn store() -> Store {
@@ -323,7 +323,7 @@ async fn at_most_1024_requests_are_put_back() {
         sender.send(1).await.expect("the queue is open");
     }
     assert_eq!(queue.next_group(&stop).await, Some(vec![1; 3]));
-    assert!(queue.put_back(vec![2_000; RETURNED_MAX - 2]).is_empty());
+    assert!(queue.put_back(vec![2_000; PUT_BACK_MAX - 2]).is_empty());
     assert!(queue.put_back(vec![3_000]).is_empty());
     // The requests that load the most are refused; of equal loads, the heaviest.
     assert_eq!(queue.put_back(vec![1_001, 4_000, 2_500]), [4_000, 1_001]);

@@ -118,7 +118,7 @@ impl Readers {
         }
         let mut results = Vec::with_capacity(batch.len());
         for statement in batch {
-            results.push(fetch(connection, &self.send_mode, statement).await?);
+            results.push(fetch(connection, &self.send_mode, &statement, None).await?);
         }
         if begun {
             connection.execute("COMMIT").await?;

@@ -9,14 +9,19 @@ use super::*;
 use crate::memory::holding;
 use crate::store::readers::ReadKind;
 use crate::store::rows::{Arg, Statement};
-use crate::store::{Durability, ENDLESS};
+use crate::store::{Durability, ENDLESS_STATEMENT};
 
 #[tokio::test]
 async fn long_reads_end_after_their_time_and_when_they_are_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
     let (short, long) = (Duration::from_millis(50), Duration::from_secs(3_600));
-    let endless = || vec![Statement::new(ENDLESS, []), Statement::new("SELECT 1", [])];
+    let endless = || {
+        vec![
+            Statement::new(ENDLESS_STATEMENT, []),
+            Statement::new("SELECT 1", []),
+        ]
+    };
     for _ in 0..3 {
         let read = readers.read_within(short, endless()).await;
         assert!(matches!(read, Err(StoreError::Slow)), "{read:?}");
@@ -39,7 +44,7 @@ async fn an_abandoned_read_keeps_its_permit_until_it_ends_unless_it_waits_for_a_
     let read = |permits: &Arc<Semaphore>| {
         let permit = Arc::clone(permits).try_acquire_owned().unwrap();
         let readers = readers.clone();
-        let endless = vec![Statement::new(ENDLESS, [])];
+        let endless = vec![Statement::new(ENDLESS_STATEMENT, [])];
         tokio::spawn(holding(permit, async move {
             readers.read(ReadKind::Keyed, endless).await
         }))
@@ -81,12 +86,12 @@ async fn an_abandoned_read_keeps_its_permit_until_it_ends_unless_it_waits_for_a_
 
 #[tokio::test]
 async fn reads_for_guests_leave_connections_for_others() {
-    leave_connections(|all| vec![all.for_guests()], ReadKind::Any).await;
+    leave_connections(|all| vec![all.for_guests()], ReadKind::Unkeyed).await;
 }
 
 #[tokio::test]
 async fn lookups_of_sessions_leave_connections_for_others() {
-    leave_connections(|all| vec![all.for_sessions()], ReadKind::Any).await;
+    leave_connections(|all| vec![all.for_sessions()], ReadKind::Unkeyed).await;
 }
 
 #[tokio::test]
@@ -102,7 +107,7 @@ async fn leave_connections(
     let folder = tempfile::tempdir().unwrap();
     let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
     let readers = crate::store::Readers::Sqlite(readers);
-    let endless = || vec![Statement::new(ENDLESS, [])];
+    let endless = || vec![Statement::new(ENDLESS_STATEMENT, [])];
     let reading: Vec<_> = (handles(&readers).into_iter().cycle().take(8))
         .map(|handle| tokio::spawn(async move { handle.read(endless()).await }))
         .collect();
@@ -112,7 +117,7 @@ async fn leave_connections(
     let read = async {
         match kind {
             ReadKind::Keyed => readers.keyed_rows(one).await,
-            ReadKind::Any => readers.rows(one).await,
+            ReadKind::Unkeyed => readers.rows(one).await,
         }
     };
     let rows = tokio::time::timeout(Duration::from_secs(10), read).await;
@@ -154,7 +159,10 @@ async fn closing_the_readers_ends_a_statement_that_runs() {
         let readers = readers.clone();
         async move {
             readers
-                .read(ReadKind::Any, vec![Statement::new(ENDLESS, [])])
+                .read(
+                    ReadKind::Unkeyed,
+                    vec![Statement::new(ENDLESS_STATEMENT, [])],
+                )
                 .await
         }
     });

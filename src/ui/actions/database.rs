@@ -16,7 +16,7 @@ pub static REPAIR: Action = Action::new("repair", Repair::PATH, Role::Admin, |_|
     Target::new("the database".to_owned(), "/ui/check".to_owned())
 });
 
-/// Repairs what the consistency check finds.
+/// Repairs what the consistency check finds. The path is that of earlier versions.
 #[server(endpoint = "mend")]
 pub async fn repair(back: String) -> Result<(), PageError> {
     act(&REPAIR, &back, async |context| {

@@ -191,10 +191,10 @@ async fn dead_jobs(
     }
     let found = if queue.protocol == Protocol::Relay {
         let numbers: Vec<i64> = ids.iter().filter_map(|id| id.parse().ok()).collect();
-        engine.list_dead_jobs(&key(queue), &numbers).await
+        engine.short_dead_jobs(&key(queue), &numbers).await
     } else {
         let keys: Vec<JobKey> = ids.into_iter().map(JobKey::lmstfy).collect();
-        let found = engine.list_jobs_by_key(&keys).await;
+        let found = engine.short_jobs_by_key(&keys).await;
         found.map(|jobs| jobs.into_iter().flatten().collect())
     };
     let found = found.map_err(|error| error.to_string())?;

@@ -107,7 +107,7 @@ pub async fn unmute_group(group: String, back: String) -> Result<(), PageError> 
     .await
 }
 
-pub static SEE_FAILURES: Action =
+pub static MARK_FAILURES_SEEN: Action =
     Action::new("see_failures", SeeFailures::PATH, Role::Viewer, |_| {
         Target::none()
     });
@@ -115,7 +115,7 @@ pub static SEE_FAILURES: Action =
 /// Notes in the browser that its user has seen the failures until `until`, in microseconds since 1970.
 #[server]
 pub async fn see_failures(until: i64, back: String) -> Result<(), PageError> {
-    let context = ActionContext::new(SEE_FAILURES.role)?;
+    let context = ActionContext::new(MARK_FAILURES_SEEN.role)?;
     context.see_failures(until);
     context.redirect(&back)
 }

@@ -51,7 +51,7 @@ const SECONDARY_PAGES: &[Page] = &[
     ("/ui/recurring", "recurring", "Recurring"),
     ("/ui/tracked", "tracked", "Tracked"),
     ("/ui/tags", "tags", "Tags"),
-    ("/ui/operations", "operations", "Operations"),
+    ("/ui/operations", "operations", "Bulk operations"),
     ("/ui/namespaces", "namespaces", "Namespaces"),
     ("/ui/stats", "stats", "Statistics"),
     ("/ui/config", "config", "Config"),

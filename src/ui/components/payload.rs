@@ -9,10 +9,10 @@ use std::cell::Cell;
 
 use leptos::prelude::*;
 
+use crate::blocking;
 use crate::budget::Budget;
-use crate::memory;
 use crate::ui::components::payload::find::{Highlighter, Matches, find_form, wanted};
-use crate::ui::components::payload::folding::{Part, Piece, fold, length};
+use crate::ui::components::payload::folding::{Lines, Part, Piece, length};
 use crate::ui::components::payload::formatter::{Token, format};
 use crate::ui::components::styles;
 use crate::ui::page_request::PageRequest;
@@ -95,7 +95,7 @@ fn searched(
 /// JSON text, formatted unless it is cut, and what was found in it. Without a text to find, all folds are open.
 fn formatted(text: &str, wanted: &str) -> (AnyView, Matches) {
     match text.len() > LONG_BYTES {
-        true => memory::in_place(|| formatted_at_once(text, wanted)),
+        true => blocking::block_in_place(|| formatted_at_once(text, wanted)),
         false => formatted_at_once(text, wanted),
     }
 }
@@ -109,14 +109,14 @@ fn formatted_at_once(text: &str, wanted: &str) -> (AnyView, Matches) {
     let Some(tokens) = tokens else {
         return highlighted(shown, wanted);
     };
-    let pieces = || tokens.iter().map(|(token, text)| (*token, text.as_str()));
+    let pieces = || tokens.iter().map(|(token, text)| (*token, &**text));
     let matches = match wanted {
         "" => Matches::default(),
         _ => Matches::of(&pieces().map(|(_, text)| text).collect::<String>(), wanted),
     };
     let mut found = matches.highlighter(wanted);
     let is_colored = is_colored(text.len(), tokens.len());
-    let view = match fold(&tokens) {
+    let view = match Lines::of(&tokens).fold() {
         Some(parts) => folded(&parts, is_colored, &mut found),
         None => pieces_view(pieces(), is_colored, &mut found),
     };

@@ -13,8 +13,8 @@ use super::authentication::{Principal, RequestInfo, forbid};
 use super::export_slots::{ExportSlot, Full, Pace};
 use super::{Dashboard, unavailable};
 use crate::auth::Role;
+use crate::blocking;
 use crate::engine::{AuditEntry, Engine, Error, Result, SELECTED_JOBS_MAX};
-use crate::memory;
 use crate::search::Search;
 use crate::ui::http::compression::with_slot;
 use crate::ui::model::job::JobRow;
@@ -106,7 +106,7 @@ async fn audit(
         Ok(found) => found,
         Err(error) => return unavailable(&error, "failed to read the audit log"),
     };
-    let text = memory::in_place(|| text(&entries, more));
+    let text = blocking::block_in_place(|| text(&entries, more));
     drop(entries);
     let mut headers = file_type.headers(if more { "audit-newest" } else { "audit" });
     // CSV cannot contain this flag, so a header does.
@@ -310,7 +310,7 @@ impl JobExport {
             // Each part counts the jobs of all queues.
             let queues = self.engine.known_queues().count();
             let part = load_part(&self.engine, &self.search, self.after);
-            match memory::in_place_polls_if_many(queues, part).await {
+            match blocking::poll_blocking_if_many(queues, part).await {
                 Err(Error::Busy) if attempts < BUSY_MAX => attempts += 1,
                 part => break part?,
             }

@@ -17,6 +17,7 @@ use serde::Serialize;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::auth::AuthMethod;
 use crate::engine::{Engine, Error, Result, keep_running};
@@ -54,7 +55,7 @@ struct Snapshot {
 struct CachedCounts {
     /// The last ones, and when they were read.
     last: Option<(Instant, Counts)>,
-    /// The last read, and when it began. Pages join it for as long as they may use its result.
+    /// The last read, and when it began. While it runs, pages join it for as long as they may use its result.
     reading: Option<(Instant, Reading)>,
 }
 
@@ -118,7 +119,11 @@ impl Feed {
                 return Ok(counts);
             }
             match &cached.reading {
-                Some((began, reading)) if began.elapsed() < INTERVAL => reading.clone(),
+                Some((began, reading))
+                    if began.elapsed() < INTERVAL && reading.borrow().is_none() =>
+                {
+                    reading.clone()
+                }
                 _ => {
                     let reading = self.begin_reading();
                     cached.reading = Some((Instant::now(), reading.clone()));
@@ -312,7 +317,9 @@ pub async fn events(State(dashboard): State<Dashboard>, info: RequestInfo) -> Re
         // Dropped with the stream.
         let _ = &guard;
     });
-    let events = events.take_until(unauthenticated(dashboard, info));
+    // In a task of its own, so that a slow client does not keep what authentication needs.
+    let unauthenticated = AbortOnDropHandle::new(tokio::spawn(unauthenticated(dashboard, info)));
+    let events = events.take_until(unauthenticated);
     (headers, Sse::new(events)).into_response()
 }
 

@@ -11,16 +11,19 @@ use tokio::time::timeout;
 use super::client_slots::ClientSlots;
 use super::forms::busy;
 use super::page_slots::Client;
+use crate::blocking;
 use crate::memory;
 use crate::ui::actions::input::shortened;
 use crate::ui::pages::edit::model::RejectedEdit;
 use crate::ui::pages::put::model::RejectedJob;
 use crate::ui::pages::records::model::{Conflict, RecordFieldErrors, RecordFormError};
 
-/// Maximum number of large forms that are processed at the same time.
+/// Maximum number of large forms that are processed at the same time: those of users, and all others.
 const AT_ONCE: usize = 2;
 
 static PROCESSING: Semaphore = Semaphore::const_new(AT_ONCE);
+
+static PROCESSING_OF_OTHERS: Semaphore = Semaphore::const_new(AT_ONCE);
 
 /// Each client waits only for one of its own large forms, which can wait for a page slot or the database.
 static OWN: LazyLock<ClientSlots<Client>> = LazyLock::new(|| ClientSlots::new(1, OWN_REQUESTS_MAX));
@@ -50,16 +53,20 @@ pub async fn process(
     if bytes <= memory::SMALL_MAX {
         return response.await;
     }
+    let processing = match client {
+        Client::User(_) => &PROCESSING,
+        Client::Guest(_) | Client::Login(_) => &PROCESSING_OF_OTHERS,
+    };
     let Some(request) = OWN.begin(client) else {
         return busy();
     };
     let waiting = timeout(WAIT_MAX, async {
-        (request.slot().await, PROCESSING.acquire().await)
+        (request.slot().await, processing.acquire().await)
     });
     let Ok(_permits) = waiting.await else {
         return busy();
     };
-    memory::in_place_polls(response).await
+    blocking::poll_blocking(response).await
 }
 
 /// A rejected form that its page shows again.

@@ -23,7 +23,8 @@ use super::authentication::Principal;
 use super::client_slots::{ClientSlots, CountedRequest};
 use super::compression::{Slot, with_slot};
 use super::guard::is_safe;
-use crate::memory::{holding, in_place_polls_if_many};
+use crate::blocking::poll_blocking_if_many;
+use crate::memory::holding;
 use crate::request::{ClientAddress, network_of};
 use crate::ui::access::is_read_function;
 use crate::ui::urls::LOGIN;
@@ -162,7 +163,7 @@ pub async fn take_slots(
             let page = holding(Arc::clone(&slot.permits), next.run(request));
             // Many pages list or count all queues, and each step of them then takes milliseconds.
             let queues = dashboard.engine.known_queues().count();
-            let response = in_place_polls_if_many(queues, page).await;
+            let response = poll_blocking_if_many(queues, page).await;
             with_slot(response, slot)
         }
         Err(busy) => busy,

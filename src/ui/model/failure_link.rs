@@ -1,4 +1,4 @@
-//! The pattern of links from failures to a tracker.
+//! The pattern of links from failures to an issue tracker.
 
 use crate::ui::urls::encoding::encode;
 

@@ -11,14 +11,15 @@ pub struct RecurringRow {
     pub id: String,
     pub queue: String,
     /// Whether its queue is paused, so that no children are created.
-    pub paused: bool,
+    #[serde(rename = "paused")]
+    pub queue_paused: bool,
     /// The details of the queue's pause.
     #[serde(default)]
     pub pause: PauseDetails,
     pub klass: Option<String>,
     /// Whether the recurring job is paused: it creates no children until it is resumed.
-    #[serde(default)]
-    pub held: bool,
+    #[serde(default, rename = "held")]
+    pub is_paused: bool,
     /// The interval in microseconds. Not used with a cron expression.
     pub interval: i64,
     /// The cron expression; empty if it has an interval.

@@ -25,12 +25,12 @@ pub fn ApisPage() -> impl IntoView {
         view! {
             <tr>
                 <th scope="row"><a href=urls::api_reference(api.name)>{api.title.clone()}</a></th>
-                <td>{plural(operations, "operation", "operations")}</td>
+                <td>{plural(operations, "endpoint", "endpoints")}</td>
                 <td><a href=urls::openapi(api.name)>{format!("{}.json", api.name)}</a></td>
             </tr>
         }
     });
-    let columns = [("API", ""), ("Operations", ""), ("OpenAPI 3.1", "")];
+    let columns = [("API", ""), ("Endpoints", ""), ("OpenAPI 3.1", "")];
     view! {
         <Title text="APIs" />
         <p class=CRUMB><a href="/ui/about">"About"</a></p>
@@ -69,8 +69,8 @@ fn page(api: &'static ApiView, request: &PageRequest) -> AnyView {
         <p class="text-muted wrap-anywhere">
             {api.about.clone()} " " <a href=urls::openapi(api.name)>{format!("OpenAPI file: {}.json", api.name)}</a>
         </p>
-        <section class=CARD_PADDED aria-labelledby="operations">
-            <h2 id="operations">"Operations"</h2>
+        <section class=CARD_PADDED aria-labelledby="endpoints">
+            <h2 id="endpoints">"Endpoints"</h2>
             {operations.collect_view()}
         </section>
         {(!api.types.is_empty()).then(|| view! {

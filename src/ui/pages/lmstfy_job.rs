@@ -35,14 +35,14 @@ pub fn LmstfyJobPage() -> impl IntoView {
 fn page(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     let row = &job.row;
     let buttons = view! {
-        {copy("payload".to_owned(), "Copy the body as shown".to_owned())}
+        {copy("payload".to_owned(), "Copy the payload as shown".to_owned())}
         <a class="btn" href=urls::body(&row.queue_ref, &row.id) download="">"Download"</a>
     };
     view! {
         {job_head(&row.queue_ref, &row.id, None, chip(row.state), view! { {reschedule::buttons(row, request)} {actions(job, request)} }.into_any())}
         <div class="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
             {card("facts", "Details", facts(job, request))}
-            {text_card("data", "Body", job.bytes.len(), buttons.into_any(), bytes::body(job, request))}
+            {text_card("data", "Payload", job.bytes.len(), buttons.into_any(), bytes::body(job, request))}
         </div>
         {card("timeline", "Timeline", timeline(row, &job.times, request.now))}
         {curl(job, request)}
@@ -146,7 +146,7 @@ fn actions(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
         &row.id,
         urls::state(&row.queue_ref, row.listed_state()),
         format!(
-            "Acknowledges the job, which deletes it and its body. {effect} This cannot be undone."
+            "Acknowledges the job, which deletes it and its payload. {effect} This cannot be undone."
         ),
         request,
     );

@@ -120,12 +120,16 @@ fn list(view: &OperationsView, request: &PageRequest) -> AnyView {
         .into_any()
     } else {
         let rows = rows.collect_view().into_any();
-        tables::table("Operations, newest first", tables::head(&columns), rows)
+        tables::table(
+            "Bulk operations, newest first",
+            tables::head(&columns),
+            rows,
+        )
     };
     view! {
-        <Title text="Operations" />
-        <h1>"Operations"</h1>
-        <p class="text-muted wrap-anywhere">"Bulk operations, newest first. The last 1,000 are kept for 30 days."</p>
+        <Title text="Bulk operations" />
+        <h1>"Bulk operations"</h1>
+        <p class="text-muted wrap-anywhere">"Actions on many jobs, newest first. The last 1,000 are kept for 30 days."</p>
         <div class=CARD>{body}</div>
         {key_pager(LIST, &view.neighbors, view.rows.len(), view.total)}
     }
@@ -137,7 +141,7 @@ fn page(view: &OperationView, request: &PageRequest) -> AnyView {
     let title = title(row);
     view! {
         <Title text=title.clone() />
-        <p class=CRUMB><a href=LIST>"Operations"</a></p>
+        <p class=CRUMB><a href=LIST>"Bulk operations"</a></p>
         <div class="flex flex-wrap items-center justify-between gap-x-4 gap-y-2">
             <div class="flex flex-wrap items-center gap-2"><h1 class="name">{title}</h1> {chip(row)}</div>
             <div class="flex flex-wrap items-center gap-2">{buttons(row, request)}</div>

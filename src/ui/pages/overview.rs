@@ -1,9 +1,9 @@
 //! `/ui`: problems first, then counts, queues by urgency, failures and workers.
 
-pub mod conditions;
 pub mod load;
 pub mod model;
 pub mod problems;
+pub mod reportable;
 
 use leptos::prelude::*;
 use leptos_meta::Title;

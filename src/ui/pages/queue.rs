@@ -341,7 +341,7 @@ fn nothing(protocol: Protocol, state: EffectiveState) -> &'static str {
             "No jobs depend on other jobs. Jobs appear here until all their dependencies are complete."
         }
         EffectiveState::Running => {
-            "No running jobs. Jobs appear here while a worker holds their lease."
+            "No running jobs. Jobs appear here while a worker has a lease on them."
         }
         EffectiveState::Stalled => {
             "No stalled jobs. Jobs appear here when their lease expires because a worker missed its heartbeat."

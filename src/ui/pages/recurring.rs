@@ -96,7 +96,7 @@ fn list(rows: &[RecurringRow], request: &PageRequest) -> AnyView {
                     <a class="id" href=urls::recurring(&row.id)>{row.id.clone()}</a>
                     {row.klass.clone().map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
                 </th>
-                <td class="mid">{queue_link(&QueueRef::qless(&row.queue))} {row.paused.then(|| pause::chip(&row.pause, request.now))}</td>
+                <td class="mid">{queue_link(&QueueRef::qless(&row.queue))} {row.queue_paused.then(|| pause::chip(&row.pause, request.now))}</td>
                 <td>{row.schedule()}</td>
                 <td class="num max-sm:whitespace-normal">{next(row, request.now)}</td>
                 <td class="num mid">{time::number(row.children)}</td>
@@ -115,7 +115,7 @@ fn list(rows: &[RecurringRow], request: &PageRequest) -> AnyView {
 
 /// When the next child is due. If it is overdue, why it has not been created.
 pub fn next(row: &RecurringRow, now: i64) -> AnyView {
-    if row.held {
+    if row.is_paused {
         return view! { {paused_chip()} " " <span class="text-muted">"until resumed"</span> }
             .into_any();
     }
@@ -125,7 +125,7 @@ pub fn next(row: &RecurringRow, now: i64) -> AnyView {
     if row.next_due > now {
         return ago(row.next_due, now);
     }
-    let waits = if row.paused {
+    let waits = if row.queue_paused {
         "queue is paused"
     } else {
         "waiting for a worker"

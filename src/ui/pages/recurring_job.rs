@@ -99,7 +99,7 @@ fn facts(view: &RecurringView, request: &PageRequest) -> AnyView {
     let facts = [
         (
             "Queue",
-            view! { {queue_link(&QueueRef::qless(&row.queue))} " " {row.paused.then(|| pause::chip(&row.pause, request.now))} }.into_any(),
+            view! { {queue_link(&QueueRef::qless(&row.queue))} " " {row.queue_paused.then(|| pause::chip(&row.pause, request.now))} }.into_any(),
         ),
         ("Schedule", row.schedule().into_any()),
         ("Next runs", next_runs(view)),
@@ -125,7 +125,7 @@ const DAY_US: i64 = 86_400_000_000;
 /// The due times of the next jobs.
 fn next_runs(view: &RecurringView) -> AnyView {
     if view.next_runs.is_empty() {
-        return if view.row.held {
+        return if view.row.is_paused {
             "none while paused"
         } else {
             "none"
@@ -146,7 +146,7 @@ fn buttons(row: &RecurringRow, request: &PageRequest) -> AnyView {
         let about = format!("{word}: recurring job {}", row.id);
         shortcut("", action_button(action, fields(), word, about))
     };
-    let (action, word) = if row.held {
+    let (action, word) = if row.is_paused {
         (ResumeRecurring::PATH, "Resume")
     } else {
         (PauseRecurring::PATH, "Pause")

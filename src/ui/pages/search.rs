@@ -38,7 +38,7 @@ const HELP: [(&[&str], &str); 19] = [
     ),
     (
         &["state:failed,stalled"],
-        "State, one of: waiting, scheduled, depends, running, stalled, failed, complete, dead, record.",
+        "State, one of: waiting, scheduled, depends, running, stalled, failed, complete, dead, record (any Jobq job).",
     ),
     (
         &["queue:mail", "queue:billing.*"],

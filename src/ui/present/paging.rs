@@ -1,14 +1,14 @@
 //! Pages of lists by key.
 
-use crate::engine::{PageOf, Place};
+use crate::engine::{PageOf, PageStart};
 use crate::ui::model::paging::{Neighbors, PagePlace};
 
 /// The place of a page; the first page for a text that is not a position.
-pub fn place(page: &PagePlace) -> Place {
+pub fn place(page: &PagePlace) -> PageStart {
     match (page.after.parse(), page.before.parse()) {
-        (Ok(position), _) => Place::After(position),
-        (_, Ok(position)) => Place::Before(position),
-        _ => Place::First,
+        (Ok(position), _) => PageStart::After(position),
+        (_, Ok(position)) => PageStart::Before(position),
+        _ => PageStart::First,
     }
 }
 
@@ -35,9 +35,9 @@ mod tests {
             })
         };
         let text = position.to_string();
-        assert_eq!(page(&text, ""), Place::After(position));
-        assert_eq!(page("", &text), Place::Before(position));
-        assert_eq!(page("", ""), Place::First);
-        assert_eq!(page("50", "x"), Place::First);
+        assert_eq!(page(&text, ""), PageStart::After(position));
+        assert_eq!(page("", &text), PageStart::Before(position));
+        assert_eq!(page("", ""), PageStart::First);
+        assert_eq!(page("50", "x"), PageStart::First);
     }
 }

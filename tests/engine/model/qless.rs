@@ -9,7 +9,7 @@ use switchyard::engine::{
 use super::memory::{Key, Model, ModelJob, ModelRecurring, Outcome, SECOND, after, qless};
 
 /// Maximum number of tags, and of dependencies, of one job.
-const LINKS_MAX: usize = 2_000;
+const RELATIONS_MAX: usize = 2_000;
 
 /// The outcome of a verb that is refused with this error.
 pub fn refuse<T>(name: &str) -> Result<T, String> {
@@ -42,7 +42,7 @@ impl Model {
 
     /// Those of the IDs whose jobs exist and are not complete.
     pub fn unmet(&self, id: &str, needs: &[String]) -> Result<BTreeSet<String>, String> {
-        if needs.iter().collect::<BTreeSet<_>>().len() > LINKS_MAX {
+        if needs.iter().collect::<BTreeSet<_>>().len() > RELATIONS_MAX {
             return refuse("TooMany");
         }
         let (mut open, mut seen) = (vec![id.to_owned()], BTreeSet::new());
@@ -77,7 +77,7 @@ impl Model {
             return refuse("NoSuchJob");
         }
         let tags = distinct(put.tags.as_deref().unwrap_or_default());
-        if tags.len() > LINKS_MAX {
+        if tags.len() > RELATIONS_MAX {
             return refuse("TooMany");
         }
         let needs = match &put.depends {
@@ -252,7 +252,7 @@ impl Model {
         match change {
             Depend::On(ids) => {
                 needs.extend(self.unmet(id, ids)?);
-                if needs.len() > LINKS_MAX {
+                if needs.len() > RELATIONS_MAX {
                     return refuse("TooMany");
                 }
             }
@@ -283,7 +283,7 @@ impl Model {
         };
         let new = distinct(tags).into_iter();
         let new: Vec<String> = new.filter(|tag| !job.tags.contains(tag)).collect();
-        if !new.is_empty() && job.tags.len() + new.len() > LINKS_MAX {
+        if !new.is_empty() && job.tags.len() + new.len() > RELATIONS_MAX {
             return refuse("TooMany");
         }
         self.change(id, |job| job.tags.extend(new))?;

@@ -87,7 +87,7 @@ async fn a_failed_job_is_retried_with_another_payload_and_a_delay_and_undone() {
         assert_consistent(&engine).await;
         assert_counts(&engine, 0.0).await;
     }
-    assert_eq!(engine.failures().await.unwrap()[0].count, 3);
+    assert_eq!(engine.failure_groups().await.unwrap()[0].count, 3);
     engine.close().await;
 }
 

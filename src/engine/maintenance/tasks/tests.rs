@@ -211,7 +211,7 @@ async fn the_10000_sessions_used_last_are_kept() {
     ] {
         let args = [now.0.into(), from.into(), to.into()];
         run_statements(&engine, [Statement::new(SESSIONS, args)]).await;
-        run_statements(&engine, sessions::drop_old(now)).await;
+        run_statements(&engine, sessions::delete_old(now)).await;
         let left = read_number(&engine, "SELECT count(*) FROM sessions").await;
         assert_eq!(left, kept, "of {to}");
     }
@@ -288,16 +288,16 @@ async fn the_newest_100000_events_are_kept() {
     run_statements(&engine, [Statement::new(add, [])]).await;
     for (last, kept) in [(99_999_i64, 2), (100_000, 2), (100_001, 1), (100_002, 0)] {
         let number = Statement::new("UPDATE state SET last_event = $1", [last.into()]);
-        run_statements(&engine, [number, events::drop_old()]).await;
+        run_statements(&engine, [number, events::delete_old()]).await;
         let left = read_number(&engine, "SELECT count(*) FROM events").await;
         assert_eq!(left, kept, "after event {last}");
     }
     let many = "INSERT INTO events (first, n, at, entries)
         WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < $1)
         SELECT n, 1, 0, '[]' FROM numbers";
-    let many = Statement::new(many, [(events::DROPPED_ROWS_MAX + 3).into()]);
+    let many = Statement::new(many, [(events::DELETED_ROWS_MAX + 3).into()]);
     let number = Statement::new("UPDATE state SET last_event = 200000", []);
-    run_statements(&engine, [number, many, events::drop_old()]).await;
+    run_statements(&engine, [number, many, events::delete_old()]).await;
     let left = read_number(&engine, "SELECT count(*) FROM events").await;
     assert_eq!(left, 3);
     engine.close().await;

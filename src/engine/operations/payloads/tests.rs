@@ -9,7 +9,7 @@ use crate::engine::operations::{JobAction, NewOperation, OperationEstimate, Subj
 use crate::engine::queries::evaluate::blocking_permit;
 use crate::engine::test_support::engine_without_tasks;
 use crate::engine::unit_of_work::UnitOfWork;
-use crate::engine::{Engine, Place, Put};
+use crate::engine::{Engine, PageStart, Put};
 use crate::search::Search;
 
 const SEARCH: &str = "payload:wanted";
@@ -120,7 +120,7 @@ async fn a_job_that_keeps_changing_is_skipped_after_a_number_of_attempts() {
         assert!(operation.state.is_active());
     }
     assert_eq!(run_batch(&engine, id, &all, true, change).await, 1);
-    let skips = engine.skips(id, Place::First, 10).await.unwrap().rows;
+    let skips = engine.skips(id, PageStart::First, 10).await.unwrap().rows;
     assert_eq!(
         skips[0].reason,
         "the job changes too often to compare its payload with the search"

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
+use crate::blocking::block_in_place_if_many;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
@@ -19,7 +20,7 @@ use crate::engine::queries::search::rows::{
     FAILED_WITH, GROUP_COUNT, OF_CLASS, TAG_COUNT, TAGGED, TRACKED, When, in_state,
 };
 use crate::engine::queries::search::{QueuesById, SearchLimits};
-use crate::memory::{holding, in_place_if_many};
+use crate::memory::holding;
 use crate::search::Search;
 use crate::store::{Arg, Row, Statement, StoreError};
 
@@ -186,7 +187,7 @@ impl Engine {
         let searched = searched.map(|(queue, ..)| *queue);
         let allowance = self.allowance(NAMES_WORK_MAX);
         let matching = matching_queues(search, queues, searched, allowance).await?;
-        let counts = in_place_if_many(counts.len(), || {
+        let counts = block_in_place_if_many(counts.len(), || {
             StateCounts::count(&counts, &matching, &states)
         });
         // The cost of each index, in entries, and how many jobs it leads to.
@@ -206,7 +207,7 @@ impl Engine {
     /// The numbers of jobs in each queue and state.
     async fn count_jobs(&self) -> Result<Vec<CountedJobs>> {
         let rows = self.readers().rows(Statement::new(COUNTS, [])).await?;
-        in_place_if_many(rows.len(), || {
+        block_in_place_if_many(rows.len(), || {
             let counts = rows.iter().map(counted_jobs);
             Ok(counts.collect::<Result<_, _>>()?)
         })

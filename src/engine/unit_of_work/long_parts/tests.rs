@@ -199,11 +199,11 @@ async fn short_texts_count_toward_the_size_of_a_transaction() {
     let jobs: Vec<Put> = (0..1_500).map(|n| job(&format!("j{n}"), 12_000)).collect();
     let keys: Vec<JobKey> = (0..1_500).map(|n| JobKey::qless(format!("j{n}"))).collect();
     put(&engine, jobs).await;
-    let load = async |only_existence: bool| {
+    let load = async |only_checks_existence: bool| {
         let needs = Needs {
             jobs: keys.clone(),
             divisible: true,
-            only_existence,
+            only_checks_existence,
             ..Needs::default()
         };
         engine
@@ -258,7 +258,7 @@ async fn a_verb_that_only_checks_a_job_sees_its_first_dependents() {
     let needs = Needs {
         jobs: vec![root()],
         only_checks: true,
-        keeps_edges: true,
+        keeps_dependencies: true,
         ..Needs::default()
     };
     let dependents = engine.write(needs, None, 1, move |work| {

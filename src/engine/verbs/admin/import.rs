@@ -107,7 +107,7 @@ impl Engine {
             }
             needs.tags(&import.job.tags);
             needs.bytes += import.job.text_bytes();
-            needs.only_existence = true;
+            needs.only_checks_existence = true;
             needs.adds_jobs = true;
         };
         self.apply_in_batches(jobs, None, need, add_job).await
@@ -158,7 +158,7 @@ impl Engine {
     pub async fn import_tracked(&self, tracked: Vec<(String, Time)>) -> ItemResults<bool> {
         let need = |needs: &mut Needs, (id, _): &(String, Time)| {
             needs.job(&JobKey::qless(id));
-            needs.only_existence = true;
+            needs.only_checks_existence = true;
         };
         self.apply_in_batches(tracked, None, need, |work, (id, since)| {
             let exists = work.job(&JobKey::qless(id)).is_some();

@@ -56,7 +56,7 @@ impl Engine {
             let at = work.now.0;
             // Finding old sessions scans the whole table.
             if hash.starts_with(SWEEPS) {
-                work.add_statements(drop_old(work.now));
+                work.add_statements(delete_old(work.now));
             }
             let others = [
                 session.name.as_str().into(),
@@ -131,7 +131,7 @@ fn ends(now: Time) -> [i64; 2] {
 }
 
 /// Deletes ended sessions, and those above [`SESSIONS_MAX`].
-pub fn drop_old(now: Time) -> [Statement; 2] {
+pub fn delete_old(now: Time) -> [Statement; 2] {
     let [idle, old] = ends(now);
     [
         Statement::new(DROP_ENDED, [idle.into(), old.into()]),

@@ -27,7 +27,7 @@ impl Engine {
                 let respawned = keys.iter().filter(|key| respawn(work, key, ttl_s).is_ok());
                 Ok(respawned.count())
             };
-            batches.found(
+            batches.found_within_bytes(
                 self.write(needs_of_oldest(oldest), None, batch, verb)
                     .await?,
             );

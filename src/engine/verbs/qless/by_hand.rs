@@ -79,7 +79,7 @@ impl Engine {
         };
         let complete = move |work: &mut UnitOfWork| {
             let done = complete_by_hand(work, &seen, &who);
-            Ok((done, work.releases_later(&seen.key)))
+            Ok((done, work.number_if_released_later(&seen.key)))
         };
         let (done, later) = self.write(needs, None, 1, complete).await?;
         self.release_dependents(later.into_iter().collect(), None)

@@ -48,7 +48,7 @@ impl Engine {
         let need_first = |needs: &mut Needs, key: &JobKey| {
             needs.job(key);
             needs.only_checks = true;
-            needs.keeps_edges = true;
+            needs.keeps_dependencies = true;
         };
         for keys in keys.chunks(EACH_MAX) {
             let checked = self.apply_in_batches(keys.to_vec(), now, need_first, check.clone());

@@ -52,7 +52,7 @@ impl Engine {
         let verb = move |work: &mut UnitOfWork,
                          (key, body, next): &(JobKey, Body, Option<NextQueue>)| {
             let state = complete(work, key, &holder, body, next.as_ref())?;
-            Ok((state, work.releases_later(key)))
+            Ok((state, work.number_if_released_later(key)))
         };
         let done = self
             .apply_in_batches(jobs.collect(), now, need, verb)

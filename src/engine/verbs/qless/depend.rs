@@ -28,7 +28,7 @@ impl Engine {
             needs.job(key);
             match change {
                 Depend::On(ids) => needs.depends(ids),
-                Depend::Off(ids) => needs.links += ids.len(),
+                Depend::Off(ids) => needs.relations += ids.len(),
                 Depend::OffAll => needs.replaces_dependencies = true,
             }
         };

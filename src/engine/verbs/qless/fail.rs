@@ -40,7 +40,7 @@ impl Engine {
         let jobs = jobs.into_iter().map(with_body).collect();
         let need = |needs: &mut Needs, (job, body): &(Fail, Option<Body>)| {
             needs.job(&job.key);
-            needs.keeps_edges = true;
+            needs.keeps_dependencies = true;
             needs.bytes += job.message.len() + body.as_ref().map_or(0, Body::bytes);
         };
         self.apply_in_batches(jobs, now, need, move |work, (job, body)| {

@@ -22,7 +22,7 @@ impl Engine {
         let jobs = jobs.map(|(key, body)| (key, body.map(Body::from)));
         let need = |needs: &mut Needs, (key, body): &(JobKey, Option<Body>)| {
             needs.job(key);
-            needs.keeps_edges = true;
+            needs.keeps_dependencies = true;
             needs.bytes += body.as_ref().map_or(0, Body::bytes);
         };
         self.apply_in_batches(jobs.collect(), now, need, move |work, (key, body)| {

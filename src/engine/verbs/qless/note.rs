@@ -17,7 +17,7 @@ impl Engine {
     ) -> ItemResults<()> {
         let need = |needs: &mut Needs, (key, message, data): &(JobKey, String, Option<String>)| {
             needs.job(key);
-            needs.keeps_edges = true;
+            needs.keeps_dependencies = true;
             needs.bytes += message.len() + data.as_ref().map_or(0, String::len);
         };
         self.apply_in_batches(notes, now, need, |work, (key, message, data)| {

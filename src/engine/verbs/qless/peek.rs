@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::{EffectiveState, Job, QueueKey};
-use crate::engine::model::page::Page;
+use crate::engine::model::page::OffsetPage;
 use crate::engine::model::recurring::due;
 use crate::engine::unit_of_work::spawn::Spawned;
 use crate::engine::unit_of_work::{Needs, NextJobs, UnitOfWork};
@@ -60,7 +60,7 @@ impl Engine {
         count: usize,
         now: Option<Time>,
     ) -> Result<Vec<Job>> {
-        let page = |limit| Page { offset: 0, limit };
+        let page = |limit| OffsetPage { offset: 0, limit };
         let mut jobs = self
             .jobs(EffectiveState::Stalled, Some(queue), page(count), now)
             .await?;

@@ -12,7 +12,7 @@ impl Engine {
     pub async fn prioritize(&self, jobs: Vec<(JobKey, f64)>, now: Option<Time>) -> ItemResults<()> {
         let need = |needs: &mut Needs, (key, _): &(JobKey, f64)| {
             needs.job(key);
-            needs.keeps_edges = true;
+            needs.keeps_dependencies = true;
         };
         self.apply_in_batches(jobs, now, need, |work, (key, priority)| {
             prioritize(work, key, *priority)

@@ -32,7 +32,7 @@ impl Engine {
     ) -> ItemResults<i64> {
         let need = |needs: &mut Needs, job: &Retry| {
             needs.job(&job.key);
-            needs.keeps_edges = true;
+            needs.keeps_dependencies = true;
             needs.bytes += job.reason.as_ref().map_or(0, |(_, message)| message.len());
         };
         self.apply_in_batches(jobs, now, need, move |work, job| retry(work, &holder, job))

@@ -103,7 +103,7 @@ fn tags_of(work: &UnitOfWork, key: &JobKey) -> Vec<String> {
 
 pub fn need_of_tagged(needs: &mut Needs, (key, tags): &(JobKey, Vec<String>)) {
     needs.job(key);
-    needs.keeps_edges = true;
+    needs.keeps_dependencies = true;
     needs.tags(tags);
 }
 

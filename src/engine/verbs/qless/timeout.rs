@@ -15,7 +15,7 @@ impl Engine {
     pub async fn time_out(&self, keys: Vec<JobKey>, now: Option<Time>) -> ItemResults<()> {
         let need = |needs: &mut Needs, key: &JobKey| {
             needs.job(key);
-            needs.keeps_edges = true;
+            needs.keeps_dependencies = true;
         };
         self.apply_in_batches(keys, now, need, time_out).await
     }

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, IgnoredAny, Visitor};
 
 use super::error::CommandError;
 use crate::budget::UpTo;
-use crate::engine::{JobKey, NAME_BYTES_MAX, Page, QueueKey, Time, wrong_class};
+use crate::engine::{JobKey, NAME_BYTES_MAX, OffsetPage, QueueKey, Time, wrong_class};
 use crate::protocol::body;
 use crate::protocol::qless::{ITEMS_MAX, wrong_name};
 
@@ -159,10 +159,10 @@ impl Arguments {
     }
 
     /// An offset and a count. A negative count means the maximum.
-    pub fn page(&mut self) -> Result<Page, CommandError> {
+    pub fn page(&mut self) -> Result<OffsetPage, CommandError> {
         let offset = self.number_or("offset", 0.0)?;
         let count = self.number_or("count", PAGE)?;
-        Ok(Page {
+        Ok(OffsetPage {
             offset: whole(offset, u32::MAX as usize),
             limit: match count < 0.0 {
                 true => ITEMS_MAX,

@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json as object};
 
 use super::view::{JobView, Table};
 use super::{Call, Outcome, json};
+use crate::blocking::poll_blocking_if_many;
 use crate::engine::{Durations, EffectiveState, QueueKey, Time};
-use crate::memory::{holding, in_place_polls_if_many};
+use crate::memory::holding;
 use crate::protocol::long_list;
 use crate::protocol::qless::{counts, is_listed, length as length_of, number, worker_view};
 use crate::protocol::redis::resp::{Reply, repeated};
@@ -78,7 +79,7 @@ pub async fn failed(mut call: Call<'_>) -> Outcome {
         return json(&groups.collect::<Map<String, Value>>());
     };
     let page = call.arguments.page()?;
-    let (total, ids) = call.engine.failed_ids(&group, page).await?;
+    let (total, ids) = call.engine.ids_of_failure_group(&group, page).await?;
     total_and_jobs(total, &ids)
 }
 
@@ -106,7 +107,7 @@ pub async fn queues(mut call: Call<'_>) -> Outcome {
         json(&Table(&queues.collect::<Vec<_>>()))
     };
     let queues = call.engine.known_queues().count();
-    holding(permit, in_place_polls_if_many(queues, list)).await
+    holding(permit, poll_blocking_if_many(queues, list)).await
 }
 
 pub async fn length(mut call: Call<'_>) -> Outcome {

@@ -35,7 +35,7 @@ pub async fn cancel(mut call: Call<'_>) -> Outcome {
 }
 
 async fn incomplete(call: &Call<'_>, keys: Vec<JobKey>) -> Result<Vec<JobKey>, CommandError> {
-    let jobs = call.engine.list_jobs_by_key(&keys).await?;
+    let jobs = call.engine.short_jobs_by_key(&keys).await?;
     let left = keys.into_iter().zip(jobs).filter(|(_, job)| {
         let job = job.as_ref();
         job.is_none_or(|job| job.state != State::Complete)

@@ -1,5 +1,7 @@
 //! Folds the long objects and arrays of formatted JSON, without changing its text.
 
+use std::borrow::Cow;
+
 use crate::ui::components::payload::formatter::Token;
 
 /// JSON with more lines has folds.
@@ -20,9 +22,9 @@ pub type Piece<'a> = (Token, &'a str);
 /// Formatted JSON in parts, whose texts together are the whole text.
 #[derive(Debug, PartialEq)]
 pub enum Part<'a> {
-    Text(Vec<Piece<'a>>),
+    Text(&'a [Piece<'a>]),
     /// The first line of an object or array, and what is inside. The last line is after it.
-    Fold(Vec<Piece<'a>>, Vec<Part<'a>>),
+    Fold(&'a [Piece<'a>], Vec<Part<'a>>),
 }
 
 /// The length of the text of these parts, in bytes.
@@ -35,77 +37,101 @@ pub fn length(parts: &[Part<'_>]) -> usize {
     parts.iter().map(part).sum()
 }
 
-/// A line with its end, and its depth.
-struct Line<'a> {
-    pieces: Vec<Piece<'a>>,
+/// A line: the end of its pieces, and its depth.
+struct Line {
+    end: usize,
     depth: usize,
 }
 
-/// The parts of formatted JSON; `None` if it has nothing to fold.
-pub fn fold(tokens: &[(Token, String)]) -> Option<Vec<Part<'_>>> {
-    let lines = lines(tokens);
-    if lines.len() <= UNFOLDED_LINES_MAX {
-        return None;
-    }
-    let mut left = FOLDS_MAX;
-    let parts = parts(&lines, LEVELS, &mut left);
-    (left < FOLDS_MAX).then_some(parts)
+/// The pieces of formatted JSON by line.
+pub struct Lines<'a> {
+    pieces: Vec<Piece<'a>>,
+    lines: Vec<Line>,
 }
 
-fn lines(tokens: &[(Token, String)]) -> Vec<Line<'_>> {
-    let mut lines: Vec<Line<'_>> = Vec::new();
-    let mut pieces = Vec::new();
-    for (token, text) in tokens {
-        if *token != Token::Punctuation {
-            pieces.push((*token, text.as_str()));
-            continue;
-        }
-        for part in text.split_inclusive('\n') {
-            pieces.push((*token, part));
-            if part.ends_with('\n') {
-                lines.push(line(std::mem::take(&mut pieces)));
+impl<'a> Lines<'a> {
+    /// Splits formatted JSON at the ends of its lines.
+    pub fn of(tokens: &'a [(Token, Cow<'a, str>)]) -> Lines<'a> {
+        let mut all = Lines {
+            pieces: Vec::with_capacity(tokens.len()),
+            lines: Vec::new(),
+        };
+        let mut start = 0;
+        for (token, text) in tokens {
+            if *token != Token::Punctuation {
+                all.pieces.push((*token, text));
+                continue;
+            }
+            for part in text.split_inclusive('\n') {
+                all.pieces.push((*token, part));
+                if part.ends_with('\n') {
+                    start = all.end_line(start);
+                }
             }
         }
+        if start < all.pieces.len() {
+            all.end_line(start);
+        }
+        all
     }
-    if !pieces.is_empty() {
-        lines.push(line(pieces));
-    }
-    lines
-}
 
-fn line(pieces: Vec<Piece<'_>>) -> Line<'_> {
-    let indent = pieces.first().map_or(0, |(_, text)| {
-        text.len() - text.trim_start_matches(' ').len()
-    });
-    Line {
-        pieces,
-        depth: indent / 2,
+    /// Ends the line that begins with the piece `start`. Returns the start of the next one.
+    fn end_line(&mut self, start: usize) -> usize {
+        let indent = self.pieces.get(start).map_or(0, |(_, text)| {
+            text.len() - text.trim_start_matches(' ').len()
+        });
+        let end = self.pieces.len();
+        self.lines.push(Line {
+            end,
+            depth: indent / 2,
+        });
+        end
     }
-}
 
-fn parts<'a>(lines: &[Line<'a>], levels: usize, left: &mut usize) -> Vec<Part<'a>> {
-    let mut parts = Vec::new();
-    let mut rest = lines;
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        let inside = after.iter().take_while(|line| line.depth > first.depth);
-        let inside = inside.count();
-        // The outermost brackets are not a fold.
-        let folds = first.depth > 0 && inside >= FOLD_LINES && levels > 0 && *left > 0;
-        match after.split_at_checked(inside) {
-            Some((inside, after)) if folds => {
+    /// The parts of the text; `None` if it has nothing to fold.
+    pub fn fold(&self) -> Option<Vec<Part<'_>>> {
+        if self.lines.len() <= UNFOLDED_LINES_MAX {
+            return None;
+        }
+        let mut left = FOLDS_MAX;
+        let parts = self.parts(0, self.lines.len(), LEVELS, &mut left);
+        (left < FOLDS_MAX).then_some(parts)
+    }
+
+    /// The pieces of the lines from `first` to before `end`.
+    fn pieces(&self, first: usize, end: usize) -> &[Piece<'a>] {
+        let end_of = |line: Option<usize>| {
+            let line = line.and_then(|line| self.lines.get(line));
+            line.map_or(0, |line| line.end)
+        };
+        let range = end_of(first.checked_sub(1))..end_of(end.checked_sub(1));
+        self.pieces.get(range).unwrap_or_default()
+    }
+
+    /// The parts of these lines.
+    fn parts(&self, first: usize, end: usize, levels: usize, left: &mut usize) -> Vec<Part<'_>> {
+        let (mut parts, mut start, mut at) = (Vec::new(), first, first);
+        while let Some(line) = self.lines.get(at).filter(|_| at < end) {
+            let after = self.lines.get(at + 1..end).unwrap_or_default();
+            let inside = after.iter().take_while(|it| it.depth > line.depth).count();
+            at += 1;
+            // The outermost brackets are not a fold.
+            if line.depth > 0 && inside >= FOLD_LINES && levels > 0 && *left > 0 {
                 *left -= 1;
-                let inside = self::parts(inside, levels - 1, left);
-                parts.push(Part::Fold(first.pieces.clone(), inside));
-                rest = after;
+                if start < at - 1 {
+                    parts.push(Part::Text(self.pieces(start, at - 1)));
+                }
+                let parts_inside = self.parts(at, at + inside, levels - 1, left);
+                parts.push(Part::Fold(self.pieces(at - 1, at), parts_inside));
+                at += inside;
+                start = at;
             }
-            _ => match parts.last_mut() {
-                Some(Part::Text(text)) => text.extend(&first.pieces),
-                _ => parts.push(Part::Text(first.pieces.clone())),
-            },
         }
+        if start < end {
+            parts.push(Part::Text(self.pieces(start, end)));
+        }
+        parts
     }
-    parts
 }
 
 #[cfg(test)]
@@ -133,9 +159,11 @@ mod tests {
 
     #[test]
     fn the_text_of_folded_json_is_unchanged() {
-        let tokens = format(&json(40)).unwrap();
-        let whole: String = tokens.iter().map(|(_, text)| text.as_str()).collect();
-        let parts = fold(&tokens).unwrap();
+        let json = json(40);
+        let tokens = format(&json).unwrap();
+        let whole: String = tokens.iter().map(|(_, text)| &**text).collect();
+        let lines = Lines::of(&tokens);
+        let parts = lines.fold().unwrap();
         assert_eq!(text(&parts), whole);
         assert_eq!(length(&parts), whole.len());
         let [Part::Text(_), Part::Fold(first, inside), Part::Text(last)] = &parts[..] else {
@@ -149,21 +177,23 @@ mod tests {
 
     #[test]
     fn short_json_and_flat_json_have_no_folds() {
-        assert_eq!(fold(&format(&json(5)).unwrap()), None);
+        assert_eq!(Lines::of(&format(&json(5)).unwrap()).fold(), None);
         let flat: Vec<String> = (0..200).map(|n| n.to_string()).collect();
         let flat = format!("[{}]", flat.join(","));
-        assert_eq!(fold(&format(&flat).unwrap()), None);
+        assert_eq!(Lines::of(&format(&flat).unwrap()).fold(), None);
     }
 
     #[test]
     fn a_text_has_at_most_300_folds() {
         let inner: Vec<String> = (0..12).map(|n| n.to_string()).collect();
         let rows = vec![format!("[{}]", inner.join(",")); 400];
-        let tokens = format(&format!("[{}]", rows.join(","))).unwrap();
-        let parts = fold(&tokens).unwrap();
+        let json = format!("[{}]", rows.join(","));
+        let tokens = format(&json).unwrap();
+        let lines = Lines::of(&tokens);
+        let parts = lines.fold().unwrap();
         let folds = parts.iter().filter(|part| matches!(part, Part::Fold(..)));
         assert_eq!(folds.count(), FOLDS_MAX);
-        let whole: String = tokens.iter().map(|(_, text)| text.as_str()).collect();
+        let whole: String = tokens.iter().map(|(_, text)| &**text).collect();
         assert_eq!(text(&parts), whole);
     }
 }

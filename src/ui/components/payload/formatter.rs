@@ -1,5 +1,7 @@
 //! Formats JSON without changing strings and numbers.
 
+use std::borrow::Cow;
+
 /// Maximum nesting; deeper JSON is not formatted.
 const DEPTH_MAX: usize = 100;
 
@@ -8,6 +10,9 @@ const DEPTH_MAX: usize = 100;
 pub const GROWTH_MAX: usize = 4;
 
 pub const SHORT_BYTES: usize = 4_096;
+
+/// Maximum number of tokens. JSON with more is not formatted: each occupies about 100 bytes until the page is complete.
+pub const TOKENS_MAX: usize = 50_000;
 
 /// A token of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +28,9 @@ pub enum Token {
 }
 
 /// Splits JSON text into tokens and adds line breaks and indents between them; the tokens do not change. Returns `None`
-/// if the text is not JSON, is nested too deeply, or would grow too much. Takes time and memory linear in the length of
-/// the text.
-pub fn format(text: &str) -> Option<Vec<(Token, String)>> {
+/// if the text is not JSON, is nested too deeply, has too many tokens, or would grow too much. Takes time and memory
+/// linear in the length of the text.
+pub fn format(text: &str) -> Option<Vec<(Token, Cow<'_, str>)>> {
     let mut formatter = Formatter {
         tokens: Vec::new(),
         bytes_left: (text.len() * GROWTH_MAX).max(SHORT_BYTES),
@@ -38,34 +43,37 @@ pub fn format(text: &str) -> Option<Vec<(Token, String)>> {
                 let end = string_end(rest)?;
                 let (word, after) = rest.split_at_checked(end)?;
                 let is_key = after.trim_start().starts_with(':');
-                formatter.push(if is_key { Token::Key } else { Token::Text }, word)?;
+                let token = if is_key { Token::Key } else { Token::Text };
+                formatter.push(token, word.into())?;
                 rest = after;
             }
             '{' | '[' => {
                 let close = if first == '{' { '}' } else { ']' };
                 rest = rest.get(1..)?.trim_start();
                 if let Some(after) = rest.strip_prefix(close) {
-                    formatter.push(Token::Punctuation, if first == '{' { "{}" } else { "[]" })?;
+                    let brackets = if first == '{' { "{}" } else { "[]" };
+                    formatter.push(Token::Punctuation, brackets.into())?;
                     rest = after;
                 } else {
                     depth += 1;
                     if depth > DEPTH_MAX {
                         return None;
                     }
-                    formatter.push(Token::Punctuation, &format!("{first}{}", line(depth)))?;
+                    formatter.punctuation(first, depth)?;
                 }
             }
             '}' | ']' => {
                 depth = depth.checked_sub(1)?;
-                formatter.push(Token::Punctuation, &format!("{}{first}", line(depth)))?;
+                let end = format!("{}{first}", line(depth));
+                formatter.push(Token::Punctuation, end.into())?;
                 rest = rest.get(1..)?;
             }
             ',' => {
-                formatter.push(Token::Punctuation, &format!(",{}", line(depth)))?;
+                formatter.punctuation(',', depth)?;
                 rest = rest.get(1..)?;
             }
             ':' => {
-                formatter.push(Token::Punctuation, ": ")?;
+                formatter.push(Token::Punctuation, ": ".into())?;
                 rest = rest.get(1..)?;
             }
             _ => {
@@ -73,7 +81,7 @@ pub fn format(text: &str) -> Option<Vec<(Token, String)>> {
                     .find(|c: char| c.is_whitespace() || "\"{}[],:".contains(c))
                     .unwrap_or(rest.len());
                 let (word, after) = rest.split_at_checked(end)?;
-                formatter.push(Token::Value, word)?;
+                formatter.push(Token::Value, word.into())?;
                 rest = after;
             }
         }
@@ -83,20 +91,27 @@ pub fn format(text: &str) -> Option<Vec<(Token, String)>> {
 }
 
 /// The tokens so far, and the number of bytes that may still be added.
-struct Formatter {
-    tokens: Vec<(Token, String)>,
+struct Formatter<'a> {
+    tokens: Vec<(Token, Cow<'a, str>)>,
     bytes_left: usize,
 }
 
-impl Formatter {
-    /// Adds a token; `None` if the limit of bytes is reached.
-    fn push(&mut self, token: Token, text: &str) -> Option<()> {
+impl<'a> Formatter<'a> {
+    /// Adds a bracket or comma with the start of the next line.
+    fn punctuation(&mut self, sign: char, depth: usize) -> Option<()> {
+        self.push(Token::Punctuation, format!("{sign}{}", line(depth)).into())
+    }
+
+    /// Adds a token; `None` if a limit is reached.
+    fn push(&mut self, token: Token, text: Cow<'a, str>) -> Option<()> {
         self.bytes_left = self.bytes_left.checked_sub(text.len())?;
+        let is_full = self.tokens.len() >= TOKENS_MAX;
         match self.tokens.last_mut() {
             Some((Token::Punctuation, before)) if token == Token::Punctuation => {
-                before.push_str(text);
+                before.to_mut().push_str(&text);
             }
-            _ => self.tokens.push((token, text.to_owned())),
+            _ if is_full => return None,
+            _ => self.tokens.push((token, text)),
         }
         Some(())
     }
@@ -167,7 +182,7 @@ mod tests {
         let wide = format!("{open}1{}{close}", ",1".repeat(50_000));
         assert_eq!(formatted(&wide), None);
         for text in [
-            format!("[1{}]", ",1".repeat(50_000)),
+            format!("[1{}]", ",1".repeat(20_000)),
             format!("{open}{:?}{close}", "long ".repeat(10_000)),
             format!("[{{}}{}]", ",{}".repeat(50_000)),
         ] {
@@ -195,9 +210,19 @@ mod tests {
     }
 
     #[test]
+    fn json_of_50000_tokens_is_formatted() {
+        // Brackets, numbers, and a comma between each two.
+        for (numbers, expected) in [(24_999, true), (25_000, false)] {
+            let text = format!("[1{}]", ",1".repeat(numbers - 1));
+            let tokens = format(&text).map(|tokens| tokens.len());
+            assert_eq!(tokens.is_some(), expected, "{numbers} {tokens:?}");
+        }
+    }
+
+    #[test]
     fn keys_differ_from_texts() {
         let tokens = format(r#"{"k" : "t"}"#).unwrap();
-        assert_eq!(tokens[1], (Token::Key, "\"k\"".to_owned()));
-        assert_eq!(tokens[3], (Token::Text, "\"t\"".to_owned()));
+        assert_eq!(tokens[1], (Token::Key, "\"k\"".into()));
+        assert_eq!(tokens[3], (Token::Text, "\"t\"".into()));
     }
 }

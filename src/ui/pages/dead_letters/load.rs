@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{EffectiveState, Engine, Place, QueueCounts, Result};
+use crate::engine::{EffectiveState, Engine, PageStart, QueueCounts, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_ROWS;
@@ -73,7 +73,7 @@ pub async fn rows(
 async fn row(engine: &Engine, found: &QueueCounts) -> Result<DeadRow> {
     let key = &found.queue.key;
     let oldest = engine
-        .job_page(EffectiveState::Dead, Some(key), Place::First, 1, None)
+        .job_page(EffectiveState::Dead, Some(key), PageStart::First, 1, None)
         .await?;
     let now = engine.now(None);
     Ok(DeadRow {

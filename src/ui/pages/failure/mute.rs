@@ -87,5 +87,8 @@ pub fn tracker(view: &FailingView) -> Option<AnyView> {
         message.unwrap_or_default(),
         queue.unwrap_or_default(),
     );
-    Some(view! { <a class="btn" href=address rel="noreferrer noopener">"Tracker"</a> }.into_any())
+    Some(
+        view! { <a class="btn" href=address rel="noreferrer noopener">"Issue tracker"</a> }
+            .into_any(),
+    )
 }

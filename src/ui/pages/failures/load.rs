@@ -1,5 +1,7 @@
 //! Loads the failure groups.
 
+mod messages;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,12 +10,12 @@ use std::sync::Arc;
 use leptos::prelude::*;
 
 use crate::auth::Role;
+use crate::blocking::block_in_place_if_many;
 use crate::budget::Budget;
 use crate::engine::{
-    Allowance, Engine, Evaluated, FailedJob, FailureTimes, Place, Position, QueueId, Result,
+    Allowance, Engine, Evaluated, FailureGroup, FailureTimes, PageStart, Position, QueueId, Result,
     TIMES_MAX, Time, page_of_newest,
 };
-use crate::search::{Fingerprint, MESSAGE_CHARS_MAX};
 use crate::ui::components::basics::number_of;
 use crate::ui::context::read;
 use crate::ui::error::PageError;
@@ -22,17 +24,15 @@ use crate::ui::model::paging::{Neighbors, PagePlace};
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::{PAGE_ROWS, job};
 use crate::ui::page_request::page_request;
-use crate::ui::pages::failures::model::{FailingGroup, FailingView, FailuresView, MessageKind};
-use crate::ui::pages::overview::load::load_groups;
+use crate::ui::pages::failures::load::messages::AnalyzedJob;
+use crate::ui::pages::failures::model::{FailingGroup, FailingView, FailuresView};
+use crate::ui::pages::overview::load::with_mutes;
 use crate::ui::present::job_row;
 use crate::ui::present::paging::{neighbors, place};
 use crate::ui::present::queue_refs::queue_of;
 
 /// Maximum number of failed jobs of a group that are counted by time.
 pub const FAILURES_COUNTED_MAX: i64 = 10_000;
-
-/// Characters of the example of a kind of message.
-const EXAMPLE_CHARS: usize = 120;
 
 /// The failure groups whose name or newest message contains `text`, with failures in a range (`1h`, `24h`, `7d`,
 /// otherwise all).
@@ -69,13 +69,6 @@ const _: () = assert!(TIMES_MAX as i64 == FAILURES_COUNTED_MAX);
 const GROUPS_MAX: usize = 50;
 
 const LISTED_MESSAGES: usize = 200;
-
-/// Maximum number of newest jobs that the page of a group analyzes.
-const GROUP_JOBS_MAX: usize = 10_000;
-
-/// Maximum number of characters that a page fingerprints: enough for the messages of all analyzed jobs. Takes up to 1
-/// s.
-const FINGERPRINT_CHARS_MAX: u64 = (GROUP_JOBS_MAX * MESSAGE_CHARS_MAX) as u64;
 
 /// Maximum size of the names and newest messages of groups that a filter is compared with, in bytes.
 const FILTERED_BYTES_MAX: u64 = 16 << 20;
@@ -142,12 +135,15 @@ pub async fn load_failures(
     let now = engine.now(None);
     let range = Range::named(name, now);
     let since = range.since();
-    let mut rows = load_groups(engine).await?;
-    let failed = rows.iter().map(|row| row.count).sum();
-    rows.retain(|row| since.is_none_or(|since| row.last >= Some(since.0)));
-    let (mut rows, unchecked) = filtered(rows, text, engine.allowance(FILTERED_BYTES_MAX)).await?;
-    let more = rows.len().saturating_sub(GROUPS_MAX);
-    rows.truncate(GROUPS_MAX);
+    let all = engine.failure_groups().await?;
+    let failed = all.iter().map(|group| group.count).sum();
+    let in_range = block_in_place_if_many(all.len(), || most_failed_since(&all, since));
+    let allowance = engine.allowance(FILTERED_BYTES_MAX);
+    let (matching, unchecked) = filtered(&all, in_range, text, allowance).await?;
+    let more = matching.len().saturating_sub(GROUPS_MAX);
+    let shown = matching.iter().take(GROUPS_MAX);
+    let rows = with_mutes(engine, shown.filter_map(|index| all.get(*index))).await?;
+    drop(all);
     let mut groups = load_details(engine, rows, since, now).await?;
     count_new(engine, &mut groups, seen).await?;
     groups.sort_by(|a, b| {
@@ -169,29 +165,43 @@ pub async fn load_failures(
     })
 }
 
-/// The groups whose name or newest message contains the text, in any case, and how many were not compared with it.
+/// The indexes of the groups in which a job failed at `since` or later, most jobs first.
+fn most_failed_since(groups: &[FailureGroup], since: Option<Time>) -> Vec<usize> {
+    let mut all: Vec<_> = groups.iter().enumerate().collect();
+    all.retain(|(_, group)| since.is_none_or(|since| group.last >= Some(since)));
+    all.sort_by_key(|(_, group)| (Reverse(group.count), &group.group));
+    all.into_iter().map(|(index, _)| index).collect()
+}
+
+/// Those of the groups with these indexes whose name or newest message contains the text, in any case, and how many were
+/// not compared with it.
 async fn filtered(
-    rows: Vec<GroupRow>,
+    groups: &Arc<Vec<FailureGroup>>,
+    indexes: Vec<usize>,
     text: &str,
     mut allowance: Allowance,
-) -> Result<(Vec<GroupRow>, usize)> {
+) -> Result<(Vec<usize>, usize)> {
     if text.is_empty() {
-        return Ok((rows, 0));
+        return Ok((indexes, 0));
     }
-    let rows = Arc::new(rows);
+    let indexes = Arc::new(indexes);
     let evaluate = {
-        let (rows, text) = (Arc::clone(&rows), text.to_lowercase());
+        let (groups, indexes, text) = (
+            Arc::clone(groups),
+            Arc::clone(&indexes),
+            text.to_lowercase(),
+        );
         let holds = move |word: &str| word.to_lowercase().contains(&text);
         move |budget: &mut Budget| {
-            let mut matches = Vec::with_capacity(rows.len());
+            let mut matches = Vec::with_capacity(indexes.len());
             let mut spent = None;
-            for row in rows.iter() {
-                let message = row.message.as_deref().unwrap_or_default();
-                if let Err(exceeded) = budget.spend(row.group.len() + message.len()) {
+            for group in indexes.iter().filter_map(|index| groups.get(*index)) {
+                let message = group.message.as_deref().unwrap_or_default();
+                if let Err(exceeded) = budget.spend(group.group.len() + message.len()) {
                     spent = Some(exceeded);
                     break;
                 }
-                matches.push(holds(&row.group) || holds(message));
+                matches.push(holds(&group.group) || holds(message));
             }
             Evaluated {
                 value: matches,
@@ -200,9 +210,9 @@ async fn filtered(
         }
     };
     let matches = allowance.run(evaluate).await?.value;
-    let unchecked = rows.len() - matches.len();
-    let rows = Arc::unwrap_or_clone(rows).into_iter().zip(matches);
-    let matching = rows.filter_map(|(row, is_match)| is_match.then_some(row));
+    let unchecked = indexes.len() - matches.len();
+    let compared = indexes.iter().zip(matches);
+    let matching = compared.filter_map(|(index, is_match)| is_match.then_some(*index));
     Ok((matching.collect(), unchecked))
 }
 
@@ -239,14 +249,15 @@ async fn load_details(
         None => Vec::new(),
     };
     let first = since.unwrap_or(Time(i64::MIN));
-    let newest = engine.failed_since(&names, first, LISTED_MESSAGES).await?;
-    let mut queues = engine.failed_by_queue().await?;
-    let mut allowance = engine.allowance(FINGERPRINT_CHARS_MAX);
+    let mut newest = messages::of_groups(engine, &names, first, LISTED_MESSAGES)
+        .await?
+        .into_iter();
+    let mut queues = engine.failed_by_queue(&names).await?;
     let mut groups = Vec::new();
-    let mut of_each = day.into_iter().zip(newest).enumerate();
+    let mut of_each = day.into_iter().enumerate();
     for row in rows {
-        let (index, (day, newest)) = of_each.next().unwrap_or_default();
-        let (newest, prints) = fingerprints(newest, &mut allowance).await?;
+        let (index, day) = of_each.next().unwrap_or_default();
+        let (analyzed, top_kind) = newest.next().unwrap_or_default();
         let queues = queues.remove(&row.group).unwrap_or_default();
         let in_range = |times: &FailureTimes| times.spans.iter().sum();
         groups.push(FailingGroup {
@@ -254,8 +265,8 @@ async fn load_details(
             new: 0,
             day: day.spans,
             queues: named(engine, queues),
-            analyzed: number_of(newest.len()),
-            top_kind: message_kinds(&newest, &prints).into_iter().next(),
+            analyzed: number_of(analyzed),
+            top_kind,
             row,
         });
     }
@@ -268,31 +279,24 @@ pub async fn load_failure(
     group: &str,
     name: &str,
     fingerprint: &str,
-    place: Place,
+    place: PageStart,
 ) -> Result<FailingView> {
     let now = engine.now(None);
     let range = Range::named(name, now);
-    let known = load_groups(engine).await?;
-    let row = known.into_iter().find(|row| row.group == group);
+    let known = engine.failure_group(group).await?;
+    let row = with_mutes(engine, &known).await?.pop();
     let times = engine
         .failure_times(&[group], range.from, range.width, range.spans)
         .await?;
     let times = times.into_iter().next().unwrap_or_default();
     let first = range.since().unwrap_or(Time(i64::MIN));
-    let newest = engine.failed_since(&[group], first, GROUP_JOBS_MAX).await?;
-    let newest = newest.into_iter().next().unwrap_or_default();
-    let mut allowance = engine.allowance(FINGERPRINT_CHARS_MAX);
-    let (newest, prints) = fingerprints(newest, &mut allowance).await?;
-    let mut kinds = message_kinds(&newest, &prints);
-    let selected_kind = find_kind(&kinds, fingerprint);
-    let matching: Vec<&FailedJob> = newest
-        .iter()
-        .zip(&prints)
-        .filter(|(_, print)| fingerprint.is_empty() || print.hash == fingerprint)
-        .map(|(job, _)| job)
-        .collect();
-    let more_kinds = kinds.len().saturating_sub(KINDS_SHOWN);
-    kinds.truncate(KINDS_SHOWN);
+    let newest = messages::of_group(engine, group, first).await?;
+    let (kinds, more_kinds) = newest.kinds(engine, KINDS_SHOWN).await?;
+    let selected_kind = match fingerprint {
+        "" => None,
+        hash => Some(newest.kind(engine, hash).await?),
+    };
+    let matching = newest.matching(fingerprint);
     let group = row.unwrap_or_else(|| empty(group));
     let (total, jobs, neighbors) = page(
         engine,
@@ -312,40 +316,18 @@ pub async fn load_failure(
         width: range.width,
         spans: times.spans,
         is_cut: times.is_cut,
-        analyzed: number_of(newest.len()),
+        analyzed: number_of(newest.jobs.len()),
         message_kinds: kinds,
         more_kinds,
         selected_kind,
         queues: named(engine, counts(matching.iter().map(|job| job.queue))),
-        workers: counts(
-            matching
-                .iter()
-                .map(|job| job.worker.clone())
-                .filter(|name| !name.is_empty()),
-        )
-        .into_iter()
-        .take(NAMED_MAX)
-        .collect(),
+        workers: newest.workers(&matching, NAMED_MAX),
         sample: sample.map(|job| job_row(engine, &job, now)),
         count: total,
         jobs,
         neighbors,
         group,
     })
-}
-
-/// The kind of message with this fingerprint, without text if no message has it; `None` if the fingerprint is empty.
-fn find_kind(kinds: &[MessageKind], fingerprint: &str) -> Option<MessageKind> {
-    if fingerprint.is_empty() {
-        return None;
-    }
-    let found = kinds.iter().find(|kind| kind.hash == fingerprint);
-    Some(found.cloned().unwrap_or(MessageKind {
-        hash: fingerprint.to_owned(),
-        text: String::new(),
-        example: String::new(),
-        count: 0,
-    }))
 }
 
 /// A group without failed jobs.
@@ -364,9 +346,9 @@ fn empty(group: &str) -> GroupRow {
 async fn page(
     engine: &Engine,
     group: &GroupRow,
-    matching: &[&FailedJob],
+    matching: &[&AnalyzedJob],
     all: bool,
-    place: Place,
+    place: PageStart,
 ) -> Result<(i64, Vec<job::JobRow>, Neighbors)> {
     let now = engine.now(None);
     let (total, jobs, next_to) = if all {
@@ -374,7 +356,7 @@ async fn page(
         let next_to = neighbors(&page);
         (total, page.rows, next_to)
     } else {
-        let position = |job: &&FailedJob| Position::at(job.at.0, job.seq);
+        let position = |job: &&AnalyzedJob| Position::at(job.at.0, job.seq);
         let page = page_of_newest(matching, place, PAGE_ROWS, position);
         let seqs: Vec<i64> = page.rows.iter().map(|job| job.seq).collect();
         let jobs = engine.failed_jobs(&seqs).await?;
@@ -382,64 +364,6 @@ async fn page(
     };
     let rows = jobs.iter().map(|job| job_row(engine, job, now));
     Ok((total, rows.collect(), next_to))
-}
-
-/// The fingerprints of messages, newest job first, until the allowance is used up, and the jobs that they belong to.
-async fn fingerprints(
-    jobs: Vec<FailedJob>,
-    allowance: &mut Allowance,
-) -> Result<(Vec<FailedJob>, Vec<Fingerprint>)> {
-    let jobs = Arc::new(jobs);
-    let evaluate = {
-        let jobs = Arc::clone(&jobs);
-        move |budget: &mut Budget| {
-            let mut prints = Vec::with_capacity(jobs.len());
-            for job in jobs.iter() {
-                if let Err(spent) = budget.spend(job.message.len().min(MESSAGE_CHARS_MAX)) {
-                    return Evaluated {
-                        value: prints,
-                        spent: Some(spent),
-                    };
-                }
-                prints.push(Fingerprint::of(&job.message));
-            }
-            Evaluated {
-                value: prints,
-                spent: None,
-            }
-        }
-    };
-    let prints = allowance.run(evaluate).await?.value;
-    let mut jobs = Arc::unwrap_or_clone(jobs);
-    jobs.truncate(prints.len());
-    Ok((jobs, prints))
-}
-
-/// The kinds of messages, most frequent first, then newest first.
-fn message_kinds(newest: &[FailedJob], prints: &[Fingerprint]) -> Vec<MessageKind> {
-    let mut kinds: HashMap<&Fingerprint, (i64, usize)> = HashMap::new();
-    for (index, print) in prints.iter().enumerate() {
-        let kind = kinds.entry(print).or_insert((0, index));
-        kind.0 += 1;
-    }
-    let mut kinds: Vec<_> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(_, (count, index))| (Reverse(*count), *index));
-    let kind = |(kind, (count, index)): (&Fingerprint, (i64, usize))| MessageKind {
-        hash: kind.hash.clone(),
-        text: kind.text.clone(),
-        example: newest
-            .get(index)
-            .map(|job| beginning(&job.message))
-            .unwrap_or_default(),
-        count,
-    };
-    kinds.into_iter().map(kind).collect()
-}
-
-/// The beginning of a message, on one line.
-fn beginning(message: &str) -> String {
-    let words: Vec<&str> = message.split_whitespace().take(EXAMPLE_CHARS).collect();
-    words.join(" ").chars().take(EXAMPLE_CHARS).collect()
 }
 
 /// How often each value occurs, most frequent first.

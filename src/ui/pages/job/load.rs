@@ -48,7 +48,7 @@ async fn related_jobs(engine: &Engine, ids: &[String]) -> Result<RelatedJobs> {
     let keys: Vec<JobKey> = (ids.iter().take(RELATED_SHOWN))
         .map(JobKey::qless)
         .collect();
-    let jobs = engine.list_jobs_by_key(&keys).await?;
+    let jobs = engine.short_jobs_by_key(&keys).await?;
     let now = engine.now(None);
     let related = |(key, job): (JobKey, Option<Job>)| RelatedJob {
         id: key.id,

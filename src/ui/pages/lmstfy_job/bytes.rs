@@ -78,7 +78,8 @@ const HEX: &str =
 pub fn body(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
     let bytes = &job.bytes;
     if bytes.is_empty() {
-        return view! { <p class="text-muted wrap-anywhere">"The body is empty."</p> }.into_any();
+        return view! { <p class="text-muted wrap-anywhere">"The payload is empty."</p> }
+            .into_any();
     }
     let formats = formats(bytes, job.is_json);
     let wanted = request.param("as").unwrap_or_default();
@@ -108,14 +109,14 @@ pub fn body(job: &LmstfyJobView, request: &PageRequest) -> AnyView {
         view! { <a class=FORMAT_LINK href=address aria-current=(other == format).then_some("true")>{other.word()}</a> }
     });
     view! {
-        <nav class="mb-2 flex flex-wrap gap-1" aria-label="Show the body as">{links.collect_view()}</nav>
+        <nav class="mb-2 flex flex-wrap gap-1" aria-label="Show the payload as">{links.collect_view()}</nav>
         {shown}
     }
     .into_any()
 }
 
-/// The note that says where to find the rest of a long body.
-const DOWNLOAD: &str = "Download the body to see all of it.";
+/// The note that says where to find the rest of a long payload.
+const DOWNLOAD: &str = "Download the payload to see all of it.";
 
 fn part(shown: &[u8], all: &[u8]) -> Option<String> {
     (shown.len() < all.len()).then(|| {

@@ -67,23 +67,20 @@ fn totals(queues: &ListedQueues) -> Vec<(Protocol, Counts)> {
     Protocol::ALL.into_iter().filter_map(total).collect()
 }
 
-/// The failure groups with failed jobs, and their mutes, most jobs first.
-pub async fn load_groups(engine: &Engine) -> Result<Vec<GroupRow>> {
-    let mut groups = with_mutes(engine, &engine.failures().await?).await?;
-    groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.group.cmp(&b.group)));
-    Ok(groups)
-}
-
 /// The failure groups with the most failed jobs, and their mutes, and the totals of all groups. Muted groups only where
 /// the others leave room: they raise no alerts.
 async fn load_largest_groups(engine: &Engine) -> Result<(Vec<GroupRow>, engine::FailureTotals)> {
-    let found = engine.largest_failures(GROUPS_MAX).await?;
+    let found = engine.largest_failure_groups(GROUPS_MAX).await?;
     let (groups, totals) = &*found;
     Ok((with_mutes(engine, groups).await?, *totals))
 }
 
-async fn with_mutes(engine: &Engine, groups: &[FailureGroup]) -> Result<Vec<GroupRow>> {
-    let mut groups: Vec<GroupRow> = groups.iter().map(group_row).collect();
+/// These failure groups with their mutes.
+pub async fn with_mutes(
+    engine: &Engine,
+    groups: impl IntoIterator<Item = &FailureGroup>,
+) -> Result<Vec<GroupRow>> {
+    let mut groups: Vec<GroupRow> = groups.into_iter().map(group_row).collect();
     let mutes = match groups.is_empty() {
         true => Vec::new(),
         false => engine.mutes().await?,

@@ -177,8 +177,8 @@ fn effect(action: DeadJobAction, queue_ref: &QueueRef, count: i64) -> String {
             "Deletes the jobs with their payloads and states.",
         ),
         Protocol::Qless | Protocol::Lmstfy | Protocol::Jobq => (
-            "Deletes the job and its body.",
-            "Deletes the jobs and their bodies.",
+            "Deletes the job and its payload.",
+            "Deletes the jobs and their payloads.",
         ),
     };
     match action {
@@ -290,16 +290,16 @@ pub fn list(view: &QueueView, request: &PageRequest) -> AnyView {
         Selection::Ids(ids) => all || ids.contains(id),
         Selection::Oldest(_) | Selection::All => all,
     };
-    let (attempts, body) = match queue_ref.protocol {
-        Protocol::Relay => ("Retries", "Payload"),
-        Protocol::Qless | Protocol::Lmstfy | Protocol::Jobq => ("Tries", "Body"),
+    let attempts = match queue_ref.protocol {
+        Protocol::Relay => "Retries",
+        Protocol::Qless | Protocol::Lmstfy | Protocol::Jobq => "Tries",
     };
     let acts = may_act(queue_ref.protocol);
     let mut columns = vec![
         ("Job", "xl:min-w-68"),
         ("Dead-lettered", "num"),
         (attempts, "num w-[1%] wide"),
-        (body, "w-[35%] wide"),
+        ("Payload", "w-[35%] wide"),
     ];
     if acts {
         columns.insert(0, bulk::SELECT);

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use serde_json::value::RawValue;
 
 use crate::auth::Role;
-use crate::engine::{Engine, Error, LabelCounts, LabelFilter, Place, Queue, Record, Result};
+use crate::engine::{Engine, Error, LabelCounts, LabelFilter, PageStart, Queue, Record, Result};
 use crate::query::{self, Malformed, NO_STATE, Query};
 use crate::ui::context::{read_or_missing, sentence};
 use crate::ui::error::PageError;
@@ -62,7 +62,7 @@ pub async fn load_records(
     engine: &Engine,
     queue: &QueueRef,
     filter: &RecordFilter,
-    page: Place,
+    page: PageStart,
 ) -> Result<Option<RecordsView>> {
     found(of_queue(engine, queue, filter, page).await)
 }
@@ -89,7 +89,7 @@ async fn of_queue(
     engine: &Engine,
     queue: &QueueRef,
     filter: &RecordFilter,
-    page: Place,
+    page: PageStart,
 ) -> Result<RecordsView> {
     let queue = engine.record_queue(&queue.name).await?;
     let list = match filter {
@@ -115,7 +115,7 @@ async fn listed(
     engine: &Engine,
     queue: &Queue,
     which: &LabelFilter,
-    page: Place,
+    page: PageStart,
 ) -> Result<RecordList> {
     let (found, count) = engine.records_of(queue, which, page, PAGE_ROWS).await?;
     let rows = found.rows.iter().map(row).collect();

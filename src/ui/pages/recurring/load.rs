@@ -64,10 +64,10 @@ pub fn row(engine: &Engine, recurring: &Recurring) -> RecurringRow {
     RecurringRow {
         id: recurring.id.clone(),
         queue: engine.known_queues().name(recurring.queue),
-        paused: pause.is_some(),
+        queue_paused: pause.is_some(),
         pause: pause.map(pause_details).unwrap_or_default(),
         klass: recurring.klass.clone(),
-        held: recurring.is_paused(),
+        is_paused: recurring.is_paused(),
         interval: recurring.interval,
         cron: recurring
             .cron

@@ -39,7 +39,7 @@ pub async fn load_recurring(engine: &Engine, id: &str) -> Result<Option<Recurrin
         .map(|number| JobKey::qless(format!("{id}-{number}")))
         .collect();
     let children: Vec<_> = engine
-        .list_jobs_by_key(&keys)
+        .short_jobs_by_key(&keys)
         .await?
         .into_iter()
         .flatten()

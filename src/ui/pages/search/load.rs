@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, Page, Result, SearchLimits};
+use crate::engine::{Engine, OffsetPage, Result, SearchLimits};
 use crate::search::Search;
 use crate::ui::context::read;
 use crate::ui::error::PageError;
@@ -50,7 +50,7 @@ const SORTED_MAX: usize = 1_000;
 const SUGGESTED: usize = 30;
 
 pub async fn load_searches(engine: &Engine) -> Result<SearchesView> {
-    let page = Page {
+    let page = OffsetPage {
         offset: 0,
         limit: SUGGESTED,
     };

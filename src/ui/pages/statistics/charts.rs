@@ -85,7 +85,7 @@ pub fn charts(view: &RangeView, now: i64) -> Vec<Chart> {
     };
     let mut waits = lines(view, "p95", "text-waiting", |_, span| span.wait_p95);
     waits.insert(1, second("p50", "text-scheduled", &|span| span.wait_p50));
-    let mut flow = lines(view, "enqueued", "text-running", |series, span| {
+    let mut flow = lines(view, "added", "text-running", |series, span| {
         rate(span.put, series, span)
     });
     flow.truncate(1);
@@ -114,7 +114,7 @@ pub fn charts(view: &RangeView, now: i64) -> Vec<Chart> {
             Unit::Seconds,
             lines(view, "p95", "text-running", |_, span| span.run_p95),
         ),
-        new("flow", "Enqueued vs. completed/min", Unit::Rate, flow),
+        new("flow", "Added vs. completed/min", Unit::Rate, flow),
         new(
             "waiting",
             "Waiting jobs",
@@ -175,7 +175,7 @@ pub fn total_texts(view: &RangeView) -> [String; 6] {
             against(&|span| span.run_p95)
         ),
         format!(
-            "{} enqueued, {} {} than completed or failed",
+            "{} added, {} {} than completed or failed",
             plural(total.put, "job", "jobs"),
             time::number(backlog.abs()),
             if backlog < 0 { "fewer" } else { "more" },

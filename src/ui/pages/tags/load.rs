@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, JobKey, Page, Result};
+use crate::engine::{Engine, JobKey, OffsetPage, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_ROWS;
@@ -35,7 +35,7 @@ pub async fn tagged(tag: String, #[server(default)] page: PagePlace) -> Result<T
 
 /// A page of the tags, most used first.
 pub async fn load_tags(engine: &Engine, offset: usize) -> Result<TagsView> {
-    let page = Page {
+    let page = OffsetPage {
         offset,
         limit: PAGE_TAGS + 1,
     };
@@ -56,7 +56,7 @@ pub async fn load_tagged(engine: &Engine, tag: &str, page: &PagePlace) -> Result
     let neighbors = neighbors(&found);
     let keys: Vec<JobKey> = found.rows.into_iter().map(JobKey::qless).collect();
     let jobs: Vec<_> = engine
-        .list_jobs_by_key(&keys)
+        .short_jobs_by_key(&keys)
         .await?
         .into_iter()
         .flatten()

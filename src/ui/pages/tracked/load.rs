@@ -28,7 +28,7 @@ const TRACKED_SHOWN: usize = 500;
 
 /// The tracked jobs and their recent events.
 pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
-    let (jobs, missing) = engine.list_tracked(TRACKED_SHOWN).await?;
+    let (jobs, missing) = engine.short_tracked_jobs(TRACKED_SHOWN).await?;
     let now = engine.now(None);
     let newest = engine.last_event().await?;
     let searched = newest.min(EVENTS_SEARCHED);

@@ -2,23 +2,27 @@
 
 use super::*;
 
-fn group(name: &str, message: &str) -> GroupRow {
-    GroupRow {
+fn group(name: &str, message: &str) -> FailureGroup {
+    FailureGroup {
+        group: name.to_owned(),
+        count: 1,
+        first: None,
+        last: None,
         message: Some(message.to_owned()),
-        ..empty(name)
     }
 }
 
 async fn names(text: &str, bytes_max: u64) -> (Vec<String>, usize) {
-    let rows = vec![
+    let groups = Arc::new(vec![
         group("Timeout", &"x".repeat(93)),
         group("Refused", &format!("{}TIME", "x".repeat(89))),
         group("Other", "by timer"),
-    ];
-    let (rows, unchecked) = filtered(rows, text, Allowance::new(bytes_max))
+    ]);
+    let (found, unchecked) = filtered(&groups, vec![0, 1, 2], text, Allowance::new(bytes_max))
         .await
         .unwrap();
-    (rows.into_iter().map(|row| row.group).collect(), unchecked)
+    let names = found.into_iter().map(|index| groups[index].group.clone());
+    (names.collect(), unchecked)
 }
 
 #[tokio::test]
@@ -45,15 +49,20 @@ async fn a_filter_compares_names_and_messages_up_to_a_number_of_bytes() {
 }
 
 #[test]
-fn kinds_are_sorted_by_frequency_then_by_age() {
-    let newest = ["c", "no 1", "b", "no 22", "b 'x'"].map(Fingerprint::of);
-    let found: Vec<_> = message_kinds(&[], &newest)
-        .into_iter()
-        .map(|kind| (kind.text, kind.count))
-        .collect();
-    let expected = [("no ·", 2), ("c", 1), ("b", 1), ("b ·", 1)];
-    assert_eq!(found, expected.map(|(text, n)| (text.to_owned(), n)));
+fn values_are_sorted_by_frequency() {
     assert_eq!(counts(["a", "b", "b"].into_iter()), [("b", 2), ("a", 1)]);
+}
+
+#[test]
+fn groups_are_sorted_by_their_jobs_then_by_name() {
+    let failed = |name: &str, count: i64, last: i64| FailureGroup {
+        count,
+        last: Some(Time(last)),
+        ..group(name, "")
+    };
+    let groups = [failed("a", 1, 5), failed("b", 2, 4), failed("c", 1, 6)];
+    assert_eq!(most_failed_since(&groups, None), [1, 0, 2]);
+    assert_eq!(most_failed_since(&groups, Some(Time(5))), [0, 2]);
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub async fn graph(engine: &Engine, job: &Job) -> Result<Graph> {
         while !next.is_empty() {
             let keys: Vec<JobKey> = next.iter().map(JobKey::qless).collect();
             let jobs: Vec<Job> = engine
-                .list_jobs_by_key(&keys)
+                .short_jobs_by_key(&keys)
                 .await?
                 .into_iter()
                 .flatten()

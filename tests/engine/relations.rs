@@ -81,7 +81,7 @@ async fn a_transaction_releases_2048_dependents_of_several_jobs() {
         let done = roots.map(|job| (job.key, "1".to_owned(), None)).collect();
         let done = engine.complete(done, holder("w"), None).await.unwrap();
         assert!(done.iter().all(Result::is_ok));
-        let page = Page {
+        let page = OffsetPage {
             limit: 3_000,
             ..PAGE
         };

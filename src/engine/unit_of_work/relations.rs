@@ -1,22 +1,22 @@
-//! Tags and dependencies of the jobs of a transaction. Each is a row of its own, so a few jobs can have as many rows as
-//! thousands of others.
+//! The *relations* of the jobs of a transaction: their tags, dependencies and dependents. Each is a row of its own, so a
+//! few jobs can have as many rows as thousands of others.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::engine::model::job::JobKey;
-use crate::engine::model::job_rows::{EDGES_SHORT_MAX, Links};
+use crate::engine::model::job_rows::{EDGES_SHORT_MAX, EdgeCounts};
 use crate::engine::unit_of_work::{Extent, LoadedJob, Needs, UnitOfWork};
 use crate::engine::verbs::qless::depend::{DEPENDENCIES_MAX, DEPENDENTS_MAX};
 use crate::store::{Statement, StatementResult, StoreError};
 
 /// Tags and dependencies that a transaction removes if it can be split.
-pub const LINKS_MAX: usize = 2_048;
+pub const RELATIONS_MAX: usize = 2_048;
 
-/// Jobs whose links are counted: more of them have more than [`LINKS_MAX`] together.
-const COUNTED_JOBS_MAX: usize = LINKS_MAX / EDGES_SHORT_MAX;
+/// Jobs whose relations are counted: more of them have more than [`RELATIONS_MAX`] together.
+const COUNTED_JOBS_MAX: usize = RELATIONS_MAX / EDGES_SHORT_MAX;
 
 /// The numbers of dependencies and of dependents of jobs by `seq`, each up to `$2`.
-const COUNT_LINKS: &str = "
+const COUNT_RELATIONS: &str = "
 SELECT k.int(0), (SELECT count(*) FROM (SELECT needs FROM dependencies WHERE job = k.int(0) LIMIT $2 + 0) AS c),
     (SELECT count(*) FROM (SELECT job FROM dependencies WHERE needs = k.int(0) LIMIT $2 + 0) AS d)
 FROM rows($1) AS k";
@@ -25,7 +25,7 @@ FROM rows($1) AS k";
 const TAG_BYTES: usize = 8;
 
 impl LoadedJob {
-    fn has_links(&self) -> bool {
+    fn has_relations(&self) -> bool {
         let job = &self.job;
         !(job.tags.is_empty() && job.dependencies.is_empty() && job.dependents.is_empty())
             || self.omitted.tags > 0
@@ -37,13 +37,13 @@ impl LoadedJob {
 
     /// The number of dependencies, or the fewest that it can be if they were neither loaded nor counted.
     fn dependencies(&self) -> usize {
-        let counted = self.omitted.links.map(|links| links.dependencies);
+        let counted = self.omitted.edge_counts.map(|counts| counts.dependencies);
         counted.unwrap_or(self.job.dependencies.len())
     }
 
     /// The number of dependents, likewise.
     fn dependents(&self) -> usize {
-        let counted = self.omitted.links.map(|links| links.dependents);
+        let counted = self.omitted.edge_counts.map(|counts| counts.dependents);
         counted.unwrap_or(self.job.dependents.len())
     }
 }
@@ -52,7 +52,7 @@ impl UnitOfWork {
     /// The statement that counts the dependencies and dependents of loaded jobs whose lists were left out, if verbs
     /// remove or release them. With more of these jobs than [`COUNTED_JOBS_MAX`], the transaction is too large even if
     /// each has the fewest that it can have.
-    pub fn count_links_statement<'a>(
+    pub fn count_relations_statement<'a>(
         &self,
         needs: impl Iterator<Item = &'a Needs>,
     ) -> Option<Statement> {
@@ -68,37 +68,40 @@ impl UnitOfWork {
         let jobs: Vec<_> = jobs.map(|job| (job.seq,)).collect();
         let max = DEPENDENTS_MAX.max(DEPENDENCIES_MAX) as i64;
         (!jobs.is_empty() && jobs.len() <= COUNTED_JOBS_MAX)
-            .then(|| Statement::of_rows(COUNT_LINKS, &jobs).with(max))
+            .then(|| Statement::of_rows(COUNT_RELATIONS, &jobs).with(max))
     }
 
-    /// Stores the result of [`UnitOfWork::count_links_statement`].
-    pub fn take_links_counted(&mut self, answers: &[StatementResult]) -> Result<(), StoreError> {
+    /// Stores the result of [`UnitOfWork::count_relations_statement`].
+    pub fn take_relations_counted(
+        &mut self,
+        answers: &[StatementResult],
+    ) -> Result<(), StoreError> {
         let mut counts = HashMap::new();
         for row in answers.iter().flat_map(|answer| &answer.rows) {
             let count = |column| {
                 row.int(column)
                     .map(|n| usize::try_from(n).unwrap_or_default())
             };
-            let links = Links {
+            let relations = EdgeCounts {
                 dependencies: count(1)?,
                 dependents: count(2)?,
             };
-            counts.insert(row.int(0)?, links);
+            counts.insert(row.int(0)?, relations);
         }
         for loaded in self.jobs.values_mut() {
             let counted = counts.get(&loaded.job.seq).copied();
-            loaded.omitted.links = counted.or(loaded.omitted.links);
+            loaded.omitted.edge_counts = counted.or(loaded.omitted.edge_counts);
         }
         Ok(())
     }
 
     /// The tags and dependencies that the verbs remove with the loaded jobs that they name. A list that was neither
     /// loaded nor counted counts as the shortest that it can be.
-    pub fn links<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> usize {
-        if !self.jobs.values().any(LoadedJob::has_links) {
+    pub fn relations<'a>(&self, needs: impl Iterator<Item = &'a Needs>) -> usize {
+        if !self.jobs.values().any(LoadedJob::has_relations) {
             return 0;
         }
-        let mut links = 0;
+        let mut relations = 0;
         for need in needs {
             let tags = need.replaces_tags || need.deletes;
             let dependencies = need.replaces_dependencies || need.deletes;
@@ -111,17 +114,17 @@ impl UnitOfWork {
                     continue;
                 };
                 if need.releases_dependents {
-                    links += loaded.dependents();
+                    relations += loaded.dependents();
                 }
                 if tags {
-                    links += loaded.tags();
+                    relations += loaded.tags();
                 }
                 if dependencies {
-                    links += loaded.dependencies();
+                    relations += loaded.dependencies();
                 }
             }
         }
-        links
+        relations
     }
 
     /// Whether a job that others are going to depend on has more dependents than were counted, because many jobs were.

@@ -217,7 +217,7 @@ async fn a_job_is_not_released_by_the_first_of_many_dependencies() {
         let needs = Needs {
             jobs: named.collect(),
             releases_dependents: true,
-            keeps_edges: true,
+            keeps_dependencies: true,
             ..Needs::default()
         };
         let complete_all = move |work: &mut UnitOfWork| {

@@ -9,11 +9,11 @@ use crate::ui::urls;
 
 /// Maximum number of reported problems of one kind. Beyond it, only those of the first queues or failure groups by name
 /// are reported.
-pub const CONDITIONS_MAX: usize = 100;
+pub const REPORTABLE_MAX: usize = 100;
 
 /// A problem that alerts report.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Condition {
+pub struct ReportableProblem {
     pub kind: ProblemKind,
     pub queue: Option<QueueRef>,
     pub group: Option<String>,
@@ -22,7 +22,7 @@ pub struct Condition {
     pub address: String,
 }
 
-impl Condition {
+impl ReportableProblem {
     /// Identifies the problem while its text changes.
     pub fn key(&self) -> String {
         let kind = self.kind.as_str();
@@ -38,12 +38,12 @@ impl Condition {
 }
 
 /// The problems at this time.
-pub fn conditions(overview: &OverviewView, now: i64) -> Vec<Condition> {
+pub fn reportable_problems(overview: &OverviewView, now: i64) -> Vec<ReportableProblem> {
     let all = problems::find(overview, now, usize::MAX).into_iter();
     let separate = [ProblemKind::Failed, ProblemKind::Dead];
-    let mut found: Vec<Condition> = all
+    let mut found: Vec<ReportableProblem> = all
         .filter(|problem| !separate.contains(&problem.kind))
-        .map(|problem| Condition {
+        .map(|problem| ReportableProblem {
             kind: problem.kind,
             queue: problem.queue,
             group: None,
@@ -53,7 +53,7 @@ pub fn conditions(overview: &OverviewView, now: i64) -> Vec<Condition> {
         .collect();
     let groups = overview.groups.iter();
     let groups = groups.filter(|group| group.muted.is_none());
-    found.extend(groups.map(|group| Condition {
+    found.extend(groups.map(|group| ReportableProblem {
         kind: ProblemKind::Failed,
         queue: None,
         group: Some(group.group.clone()),
@@ -65,7 +65,7 @@ pub fn conditions(overview: &OverviewView, now: i64) -> Vec<Condition> {
         address: urls::failure(&group.group),
     }));
     let dead = overview.queues.iter().filter(|queue| queue.counts.dead > 0);
-    found.extend(dead.map(|queue| Condition {
+    found.extend(dead.map(|queue| ReportableProblem {
         kind: ProblemKind::Dead,
         queue: Some(queue.queue_ref.clone()),
         group: None,
@@ -79,12 +79,12 @@ pub fn conditions(overview: &OverviewView, now: i64) -> Vec<Condition> {
             crate::ui::model::state::EffectiveState::Dead,
         ),
     }));
-    found.sort_by_cached_key(Condition::key);
+    found.sort_by_cached_key(ReportableProblem::key);
     let mut of_kind = std::collections::HashMap::new();
-    found.retain(|condition| {
-        let count: &mut usize = of_kind.entry(condition.kind).or_default();
+    found.retain(|problem| {
+        let count: &mut usize = of_kind.entry(problem.kind).or_default();
         *count += 1;
-        *count <= CONDITIONS_MAX
+        *count <= REPORTABLE_MAX
     });
     found
 }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn each_queue_and_each_group_that_is_not_muted_is_a_condition_of_its_own() {
+    fn each_queue_and_each_group_that_is_not_muted_is_a_problem_of_its_own() {
         let counts = Counts {
             stalled: 2,
             ..Counts::default()
@@ -129,8 +129,8 @@ mod tests {
                 until: 2_000_000,
             }),
         });
-        let found = conditions(&overview(queues.collect(), groups.collect()), 1_000_000);
-        let keys: Vec<String> = found.iter().map(Condition::key).collect();
+        let found = reportable_problems(&overview(queues.collect(), groups.collect()), 1_000_000);
+        let keys: Vec<String> = found.iter().map(ReportableProblem::key).collect();
         let expected = ["failed Group 0", "failed Group 1"].map(str::to_owned);
         let stalled = (0..5).map(|n| format!("stalled qless  q{n}"));
         assert_eq!(
@@ -141,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_has_up_to_100_conditions() {
+    fn a_kind_has_up_to_100_problems() {
         let counts = Counts {
             stalled: 1,
             ..Counts::default()
         };
         for (queues, expected) in [(99, 99), (100, 100), (101, 100)] {
             let queues = (0..queues).map(|n| QueueRow::sample(&format!("q{n}"), counts, Some(0)));
-            let found = conditions(&overview(queues.collect(), vec![]), 1_000_000);
+            let found = reportable_problems(&overview(queues.collect(), vec![]), 1_000_000);
             assert_eq!(found.len(), expected);
         }
     }

@@ -152,7 +152,7 @@ async fn what_is_deferred_is_bounded() {
 
 #[test]
 fn the_series_of_a_deleted_queue_are_kept() {
-    let mut unsaved = Unsaved::default();
+    let mut deferred = DeferredWrites::default();
     let row = |kind: Kind, queue, n| (kind as u8, queue, 5, 1, n, None, None);
     let rows = [
         row(Kind::Minute, DELETED_QUEUES, 1),
@@ -160,11 +160,11 @@ fn the_series_of_a_deleted_queue_are_kept() {
         row(Kind::Wait, 7, 4),
         row(Kind::Minute, 8, 8),
     ];
-    unsaved.add(&rows, None, Time(0));
-    unsaved.delete_queue(7);
+    deferred.add(&rows, None, Time(0));
+    deferred.delete_queue(7);
     let expected = [
         row(Kind::Minute, DELETED_QUEUES, 3),
         row(Kind::Minute, 8, 8),
     ];
-    assert_eq!(unsaved.rows(), expected);
+    assert_eq!(deferred.rows(), expected);
 }

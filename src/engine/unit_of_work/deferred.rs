@@ -19,7 +19,7 @@ use foldhash::fast::RandomState;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::events::{self, UnsavedEvents};
+use crate::engine::events::{self, DeferredEvents};
 use crate::engine::maintenance::fold_series::DELETED_QUEUES;
 use crate::engine::maintenance::{SystemTask, tasks};
 use crate::engine::metrics::CounterRow;
@@ -44,11 +44,11 @@ const STORE_WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// What the writer shares with the readers.
 #[derive(Debug, Default)]
-pub struct Recent {
+pub struct DeferredState {
     /// Active workers and when they were last seen.
     pub seen: Mutex<HashMap<String, Time>>,
     /// Whether statistics or events are not stored yet.
-    is_unsaved: AtomicBool,
+    has_deferred: AtomicBool,
     /// Readers that follow the events as they are published.
     followers: AtomicUsize,
     /// Held while deferred statistics and events are stored for readers; the others wait for the same.
@@ -57,13 +57,13 @@ pub struct Recent {
 
 /// What a transaction defers.
 #[derive(Debug, Default)]
-pub struct Deferred {
+pub struct Deferral {
     /// Whether it defers statistics.
     pub statistics: bool,
     /// Whether it defers events.
     pub events: bool,
     /// The events, once they are complete.
-    pub published: Option<UnsavedEvents>,
+    pub published: Option<DeferredEvents>,
 }
 
 /// The key of a counter: kind, queue, day and slot.
@@ -78,22 +78,22 @@ struct Sum {
 
 /// Statistics and events that are not stored yet.
 #[derive(Debug, Default)]
-pub struct Unsaved {
+pub struct DeferredWrites {
     counters: HashMap<Key, Sum, RandomState>,
     /// In order.
-    events: Vec<UnsavedEvents>,
+    events: Vec<DeferredEvents>,
     event_bytes: usize,
     /// The time of the oldest of them.
     since: Option<Time>,
 }
 
-impl Unsaved {
+impl DeferredWrites {
     fn is_empty(&self) -> bool {
         self.counters.is_empty() && self.events.is_empty()
     }
 
     /// Adds what a committed transaction has deferred.
-    fn add(&mut self, counters: &[CounterRow], events: Option<UnsavedEvents>, now: Time) {
+    fn add(&mut self, counters: &[CounterRow], events: Option<DeferredEvents>, now: Time) {
         if !counters.is_empty() || events.is_some() {
             self.since.get_or_insert(now);
         }
@@ -146,27 +146,27 @@ impl Runner {
     /// Tells the transaction what it defers.
     pub fn begin_deferring(&self, work: &mut UnitOfWork) {
         work.deferred.statistics = self.defers();
-        work.deferred.events = self.defers() && !self.recent.has_followers();
+        work.deferred.events = self.defers() && !self.deferred_state.has_followers();
     }
 
     /// Whether this transaction stores what earlier ones have deferred.
-    pub fn stores_recent(&self, work: &UnitOfWork, system_task: Option<&SystemTask>) -> bool {
-        let unsaved = &self.unsaved;
-        system_task.is_some_and(SystemTask::stores_recent)
-            || unsaved.counters.len() >= COUNTERS_MAX
-            || unsaved.event_bytes >= EVENT_BYTES_MAX
-            || (unsaved.since).is_some_and(|since| work.now.seconds_from(since) >= KEPT_MAX_S)
+    pub fn stores_deferred(&self, work: &UnitOfWork, system_task: Option<&SystemTask>) -> bool {
+        let deferred = &self.deferred;
+        system_task.is_some_and(SystemTask::stores_deferred)
+            || deferred.counters.len() >= COUNTERS_MAX
+            || deferred.event_bytes >= EVENT_BYTES_MAX
+            || (deferred.since).is_some_and(|since| work.now.seconds_from(since) >= KEPT_MAX_S)
             // Events are numbered in the order of their commits.
-            || !(work.deferred.events || unsaved.events.is_empty())
+            || !(work.deferred.events || deferred.events.is_empty())
     }
 
     /// Stores what earlier transactions have deferred, in this one.
-    pub async fn store_recent(&self, connection: &mut Connection) -> Result<(), StoreError> {
+    pub async fn store_deferred(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let mut writes = Vec::new();
-        if !self.unsaved.counters.is_empty() {
+        if !self.deferred.counters.is_empty() {
             writes.push(counters::add_deltas(
-                &self.unsaved.rows(),
-                self.peers.number,
+                &self.deferred.rows(),
+                self.peers.number(),
             ));
         }
         let seen = self.seen();
@@ -176,39 +176,41 @@ impl Runner {
         if !writes.is_empty() {
             connection.run(writes).await?;
         }
-        events::store(connection, &self.unsaved.events).await
+        events::store(connection, &self.deferred.events).await
     }
 
     /// Applies a commit: forgets what it has stored, if `stored`, and keeps what it has deferred.
-    pub fn defer_recent(
+    pub fn keep_deferred(
         &mut self,
         stored: bool,
         counters: &[CounterRow],
-        events: Option<UnsavedEvents>,
+        events: Option<DeferredEvents>,
         now: Time,
     ) {
         if stored {
-            self.unsaved = Unsaved::default();
+            self.deferred = DeferredWrites::default();
         }
-        self.unsaved.add(counters, events, now);
-        let is_unsaved = !self.unsaved.is_empty();
-        self.recent.is_unsaved.store(is_unsaved, Ordering::Release);
+        self.deferred.add(counters, events, now);
+        let has_deferred = !self.deferred.is_empty();
+        self.deferred_state
+            .has_deferred
+            .store(has_deferred, Ordering::Release);
     }
 
     /// Stores everything that is deferred, before the database is closed.
     pub async fn store_last(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
-        if !self.defers() || (self.unsaved.is_empty() && self.seen().is_empty()) {
+        if !self.defers() || (self.deferred.is_empty() && self.seen().is_empty()) {
             return Ok(());
         }
         connection.begin(false).await?;
-        self.store_recent(connection).await?;
+        self.store_deferred(connection).await?;
         connection.commit_with(Vec::new()).await?;
-        self.unsaved = Unsaved::default();
+        self.deferred = DeferredWrites::default();
         Ok(())
     }
 
     fn seen(&self) -> HashMap<String, Time> {
-        let seen = self.recent.seen.lock();
+        let seen = self.deferred_state.seen.lock();
         seen.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -224,12 +226,12 @@ impl Runner {
         (!seen.is_empty()).then(|| tasks::save_seen(&seen, self.trust_client_clock))
     }
 
-    /// Notes the workers of a committed transaction. `saved`: it has saved these and all earlier ones. `stored_recent`:
+    /// Notes the workers of a committed transaction. `saved`: it has saved these and all earlier ones. `stored_deferred`:
     /// it has stored what was deferred, and with it the earlier ones.
-    pub fn note_seen(&self, work: &UnitOfWork, saved: bool, stored_recent: bool) {
-        let seen = self.recent.seen.lock();
+    pub fn note_seen(&self, work: &UnitOfWork, saved: bool, stored_deferred: bool) {
+        let seen = self.deferred_state.seen.lock();
         let mut seen = seen.unwrap_or_else(PoisonError::into_inner);
-        if saved || (stored_recent && self.defers()) {
+        if saved || (stored_deferred && self.defers()) {
             seen.clear();
         }
         if !saved {
@@ -251,14 +253,14 @@ fn note_seen(seen: &mut HashMap<String, Time>, work: &UnitOfWork) {
     }
 }
 
-impl Recent {
+impl DeferredState {
     fn has_followers(&self) -> bool {
         self.followers.load(Ordering::Acquire) > 0
     }
 }
 
 /// While this exists, events are stored with the commit group that publishes them.
-pub struct EventsFollowed(Arc<Recent>);
+pub struct EventsFollowed(Arc<DeferredState>);
 
 impl Drop for EventsFollowed {
     fn drop(&mut self) {
@@ -269,19 +271,19 @@ impl Drop for EventsFollowed {
 impl Engine {
     /// Stores the statistics and events that are deferred, so that queries find them. If that fails or takes too long,
     /// they find less; the writer has logged the error.
-    pub(in crate::engine) async fn store_recent(&self) {
-        if !self.recent().is_unsaved.load(Ordering::Acquire) {
+    pub(in crate::engine) async fn store_deferred(&self) {
+        if !self.deferred_state().has_deferred.load(Ordering::Acquire) {
             return;
         }
         let engine = self.for_task();
         // In a task of its own: it continues if the reader no longer waits for it.
         let stored = tokio::spawn(async move {
-            let storing = engine.recent().storing.lock();
+            let storing = engine.deferred_state().storing.lock();
             let Ok(_storing) = tokio::time::timeout(STORE_WAIT_MAX, storing).await else {
                 return;
             };
-            if engine.recent().is_unsaved.load(Ordering::Acquire) {
-                drop(engine.run_system_task(SystemTask::StoreRecent).await);
+            if engine.deferred_state().has_deferred.load(Ordering::Acquire) {
+                drop(engine.run_system_task(SystemTask::StoreDeferred).await);
             }
         });
         drop(tokio::time::timeout(STORE_WAIT_MAX, stored).await);
@@ -290,8 +292,10 @@ impl Engine {
     /// For a reader that follows the events as they are published. Without this, it can read them too, but each read
     /// must first have the deferred events written.
     pub fn follow_events(&self) -> EventsFollowed {
-        self.recent().followers.fetch_add(1, Ordering::AcqRel);
-        EventsFollowed(Arc::clone(self.recent()))
+        self.deferred_state()
+            .followers
+            .fetch_add(1, Ordering::AcqRel);
+        EventsFollowed(Arc::clone(self.deferred_state()))
     }
 }
 
