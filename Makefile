@@ -18,7 +18,7 @@ site := target/site.stamp
 # The platform of `make static`.
 target := $(shell uname -m)-unknown-linux-musl
 
-.PHONY: help setup serve dev watch build deb package static test fmt lint rust wasm unit postgres plain packages crate systemd containers browser clients size audit fuzz openapi cost stress chaos soak \
+.PHONY: help setup serve dev watch build deb archive static test fmt lint rust wasm unit postgres compat debtest crate systemd containers browser clients size audit fuzz openapi cost stress chaos soak \
 	bench reference book pictures clean
 
 help: ## print this help
@@ -45,10 +45,10 @@ build: $(release) ## build the release binary, dashboard included: target/releas
 deb: $(release) ## build the Debian package, in target/package
 	@scripts/deb.sh $(CURDIR)/$(release) target/package
 
-package: $(release) ## create an archive of binary and documents, and its checksum, in target/package
+archive: $(release) ## create an archive of the release binary and documents, with its checksum, in target/package
 	@scripts/package.sh
 
-static: $(site) ## like package, but statically linked (Linux, musl); starts the binary in an empty directory
+static: $(site) ## like archive, but statically linked (Linux, musl); starts the binary in an empty directory
 	@scripts/static.sh $(target)
 	@scripts/package.sh target/$(target)/release/switchyard $(target)
 
@@ -56,7 +56,7 @@ static: $(site) ## like package, but statically linked (Linux, musl); starts the
 
 # The phases of `make test`. Some wait for the network, for time to pass or for one thread, while others use the CPU. Those
 # that take long begin first; the fuzz targets are built beside the server, because they are independent of it.
-phases := fuzz rust browser postgres unit plain audit cost wasm clients packages size
+phases := fuzz rust browser postgres unit compat audit cost wasm clients debtest size
 
 test: ## run all checks in parallel, as CI does; the output is also in target/test
 	@rm -rf target/test && mkdir -p target/test
@@ -66,9 +66,9 @@ test: ## run all checks in parallel, as CI does; the output is also in target/te
 
 phase-%:
 	@NEXTEST_TEST_THREADS=5 RUST_TEST_THREADS=5 scripts/phase.sh $*
-phase-rust phase-browser phase-cost phase-clients phase-packages: $(site) $(server)
+phase-rust phase-browser phase-cost phase-clients phase-debtest: $(site) $(server)
 phase-wasm phase-size: $(site)
-phase-postgres phase-unit phase-plain: phase-rust
+phase-postgres phase-unit phase-compat: phase-rust
 
 fmt: ## check the format of the Rust code
 	cargo fmt --check
@@ -95,12 +95,13 @@ wasm:
 export NEXTEST_TEST_THREADS ?= 6
 export RUST_TEST_THREADS ?= 6
 nextest := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run --no-tests pass || echo test)
-# The tests that depend on the database: not those of connections, headers, addresses, roles and syntax, in these modules.
-# And of these, the tests of claims, of waiting and of several servers.
+# The tests that depend on the database: not those of connections, headers, addresses, roles, syntax and the command line,
+# in these modules. And of these, the tests of claims, of waiting and of several servers.
 with_database := --test http --test engine
-without_database := auth::keys auth::matrix auth::reload auth::sites auth::sources auth::start base_path connections envelope \
-	jobq::grammar jobq::routes lmstfy::routes lmstfy::wire logs memory openapi proxies redis::connections relay::routes \
-	request_id roles::pages roles::paths roles::start roles::table roles::throttle tls
+without_database := auth::keys auth::matrix auth::reload auth::rows auth::sites auth::sources auth::start base_path bench cli \
+	command config_file connections envelope jobq::grammar jobq::routes lmstfy::routes lmstfy::wire logs memory openapi proxies \
+	redis::abuse redis::connections relay::routes request_id roles::pages roles::paths roles::start roles::table \
+	roles::throttle tls work::each_line work::options work::outcomes work::stop
 empty :=
 of_database := $(if $(findstring run,$(nextest)),-E 'not test(/^($(subst $(empty) $(empty),|,$(strip $(without_database))))::/)', \
 	-- $(without_database:%=--skip %::))
@@ -114,13 +115,13 @@ unit: rust ## run all Rust tests on SQLite; ARGS=name runs those whose name cont
 	$(clippy) $(tests) $(integration) $(ARGS)
 
 # Tests create many databases. Autovacuum is off because it would have to visit them all.
-postgres plain stress: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
+postgres compat stress: export POSTGRES_OPTIONS ?= -c autovacuum=off -c checkpoint_timeout=1h -c max_wal_size=8GB -c full_page_writes=off
 postgres: rust ## run the Rust tests on a temporary Postgres; ARGS=name as above
 	@scripts/unpack.sh prometheus
 	$(clippy) scripts/postgres.sh $(tests) $(with_database) $(or $(ARGS),$(of_database))
 
 # SKIP LOCKED and NOTIFY matter only to these tests.
-plain: rust ## run the tests of claims, waits and several servers on Postgres without SKIP LOCKED and NOTIFY
+compat: rust ## run the tests of claims, waits and several servers on Postgres without SKIP LOCKED and NOTIFY
 	$(clippy) SWITCHYARD_TEST_OPTIONS="--no-skip-locked --no-notify" scripts/postgres.sh $(tests) $(with_database) $(of_claims)
 
 browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=end2end/put.test.js
@@ -128,10 +129,10 @@ browser: $(site) $(server) ## run the browser tests in headless Chromium; ARGS=e
 	SWITCHYARD=$(CURDIR)/$(server) CHROMIUM="$$(scripts/chromium.sh)" \
 		node --test --test-concurrency=2 --test-reporter=spec $(or $(ARGS),end2end/*.test.js)
 
-clients: $(server) ## test clients of all languages, and imports from Redis; ARGS="--jobs 10000" kills the server meanwhile
+clients: $(server) ## test the clients of all languages, and imports from Redis; ARGS="--jobs 10000" runs only the crash test
 	@scripts/clients.sh $(CURDIR)/$(server) $(ARGS)
 
-packages: $(server) ## build and check the Debian package; as root, install it in a copy of the system
+debtest: $(server) ## build the Debian package and test it; as root, also install, upgrade and remove it in a copy of the system
 	@scripts/deb-test.sh $(CURDIR)/$(server)
 
 crate: setup $(site) ## make the package for a registry of crates, and install it with cargo
