@@ -122,7 +122,11 @@ impl Client {
                 "Basic {}",
                 STANDARD.encode(format!("{user}:{token}"))
             )),
-            (Some(user), None) => return Err(format!("the user {user} needs a token")),
+            (Some(user), None) => {
+                return Err(format!(
+                    "the user {user} needs a password; set --token or --token-file"
+                ));
+            }
         };
         Ok(Client(Arc::new(Inner {
             http,

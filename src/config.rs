@@ -34,15 +34,15 @@ pub use connection::Connection;
 pub use environment::secret_variables;
 pub use load::{LoadError, Loaded, Setting, Source, Value, definition, load};
 pub use manage::{
-    BulkOptions, CompleteQueues, FailureCommand, HealthCheck, Job, JobAction, JobCommand, JobPut,
-    Jobs, Limit, OperationCommand, OptionCommand, PauseOptions, QueueCommand, Queues, QueuesOrAll,
+    BulkFlags, CompleteQueues, FailureCommand, HealthCheck, Job, JobAction, JobCommand, JobPut,
+    Jobs, Limit, OperationCommand, OptionCommand, PauseFlags, QueueCommand, Queues, QueuesOrAll,
     RecurringCommand, RecurringJobs, RecurringPut, Remote, RemoteToken, Targets, Top,
     WorkerCommand, queue_name,
 };
 pub use monitoring::{LogFormat, Monitoring};
 pub use network::Network;
 pub use reference::{example, quoted, reference};
-pub use work::{Outcomes, ProtocolOptions, QueueOrder, Work, WorkApi};
+pub use work::{ApiFlags, Outcomes, QueueOrder, Work, WorkApi};
 
 /// A durable job queue server with a live dashboard, for qless, lmstfy, Relay and Jobq clients.
 #[derive(Debug, Parser)]

@@ -59,7 +59,8 @@ pub use model::cron::{CRON_BYTES_MAX, CRON_INTERVAL_S, CronSchedule, check_zone}
 pub use model::history::{Event, EventKind, History, NOTE_BYTES_MAX};
 pub use model::job::{
     EffectiveState, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
-    QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED, is_plain_name, wrong_class, wrong_name,
+    QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED, invalid_class_reason, is_plain_name,
+    wrong_name,
 };
 pub use model::page::{OffsetPage, PageOf, PageStart, Position, page_of_newest};
 pub use model::queue::{PAUSE_REASON_CHARS_MAX, Pause, Queue, Queues};
@@ -86,7 +87,7 @@ pub use queries::queue_workers::{QueueActivity, QueueRates, WorkerInQueue, Worke
 pub use queries::queues::{Counts, QueueCounts};
 pub use queries::record_labels::{LabelCounts, LabelFilter};
 pub use queries::records::Records;
-pub use queries::search::{SearchLimits, SearchResult};
+pub use queries::search::{LISTED_TAGS_MAX, NUMBERED_AT_ONCE, SearchLimits, SearchResult};
 pub use queries::series::{SeriesTotals, quantile};
 pub use queries::stats::{Durations, Stats};
 pub use queries::workers::WorkerCounts;
@@ -131,7 +132,7 @@ pub use verbs::qless::retry::Retry;
 use verbs::queue_limit::QueueLimit;
 pub use verbs::queue_limit::{MAX_QUEUES, QUEUES};
 pub use verbs::relay::complete::Run;
-pub use verbs::relay::dead_letter::ReenqueueResult;
+pub use verbs::relay::dead_letter::RequeueResult;
 pub use verbs::relay::enqueue::{Enqueue, Mode};
 
 pub use worker_results::{RunCounts, WorkerResults};

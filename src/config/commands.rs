@@ -1,4 +1,4 @@
-//! Options of `config`, `backup`, `restore`, `bench`, `import`, `doctor` and `completions`.
+//! Flags of `config`, `backup`, `restore`, `bench`, `import`, `doctor` and `completions`.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub enum ConfigCommand {
     Options(Box<OptionCommand>),
     /// Print an example of a configuration file, with every key.
     Example,
-    /// Print the reference of all options in Markdown.
+    /// Print the reference of all flags in Markdown.
     #[command(hide = true)]
     Reference,
 }

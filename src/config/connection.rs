@@ -41,8 +41,8 @@ pub struct Connection {
     /// Configuration file with profiles, which name servers and their tokens.
     #[arg(long, env = "SWITCHYARD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Profile of the configuration file from which the options above are taken, unless they are set [default: the
-    /// profile `default`, if there is one].
+    /// Profile of the configuration file that provides the settings above, unless they are set [default: the profile
+    /// `default`, if there is one].
     #[arg(
         long,
         env = "SWITCHYARD_PROFILE",

@@ -1,5 +1,5 @@
 //! The configuration file: TOML whose keys are the long names of the flags of `switchyard serve`, and tables
-//! `[profiles.NAME]` whose keys are those of the options that connect to a server. Each value becomes a flag, so that
+//! `[profiles.NAME]` whose keys are those of the flags that connect to a server. Each value becomes a flag, so that
 //! it is parsed and checked exactly like one.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ const SIMILARITY_MIN: f64 = 0.7;
 
 /// An option that the file sets, as flags.
 #[derive(Clone, Debug)]
-pub struct FileOption {
+pub struct FileSetting {
     /// The key: the long name of the flag.
     pub name: String,
     pub line: usize,
@@ -34,9 +34,9 @@ pub struct FileOption {
 /// The keys of a file.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigFile {
-    pub serve: Vec<FileOption>,
+    pub serve: Vec<FileSetting>,
     /// The keys of each profile.
-    pub profiles: BTreeMap<String, Vec<FileOption>>,
+    pub profiles: BTreeMap<String, Vec<FileSetting>>,
 }
 
 /// The key of the table with the profiles.
@@ -134,7 +134,7 @@ fn keys_of(
     table: &DeTable<'_>,
     definition: &Definition,
     problems: &mut Vec<(usize, String)>,
-) -> Vec<FileOption> {
+) -> Vec<FileSetting> {
     let mut given = Vec::new();
     for (key, value) in table.iter().filter(|(key, _)| key.get_ref() != PROFILES) {
         let line = line(text, &key.span());
@@ -147,7 +147,7 @@ fn keys_of(
             Some(arg) => flags(arg, name, value.get_ref()),
         };
         match flags {
-            Ok(flags) => given.push(FileOption {
+            Ok(flags) => given.push(FileSetting {
                 name: name.to_owned(),
                 line,
                 flags,
@@ -223,7 +223,7 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
 }
 
 /// The values that the options refuse, each with its line.
-pub fn refused(given: &[FileOption], definition: &Definition) -> Vec<String> {
+pub fn refused(given: &[FileSetting], definition: &Definition) -> Vec<String> {
     // Without the environment, so that only the file can be wrong.
     let definition = definition.clone().no_binary_name(true);
     let definition = definition.mut_args(|arg| arg.env(Resettable::<OsStr>::Reset));

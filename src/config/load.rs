@@ -10,7 +10,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command as Definition, CommandFactory, FromArgMatches, Id};
 
 use super::connection::CONNECTION;
-use super::file::{self, ConfigFile, FileOption, is_key, is_switch};
+use super::file::{self, ConfigFile, FileSetting, is_key, is_switch};
 use super::{Command, Connection};
 use crate::secret::Hash;
 use crate::store::without_password;
@@ -156,7 +156,7 @@ pub fn load(words: Vec<OsString>) -> Result<Loaded, LoadError> {
         false => (read.serve, serve),
     };
     let free = given.iter().filter(|given| is_free(given, &leaf, found));
-    let mut used: Vec<FileOption> = free.cloned().collect();
+    let mut used: Vec<FileSetting> = free.cloned().collect();
     // The credentials of a profile are for its own server.
     if is_client(&leaf)
         && given.iter().any(|it| it.name == SERVER)
@@ -199,7 +199,7 @@ fn profile(
     leaf: &Definition,
     found: &ArgMatches,
     mut file: ConfigFile,
-) -> Result<Vec<FileOption>, Vec<String>> {
+) -> Result<Vec<FileSetting>, Vec<String>> {
     let Some(name) = value_of(leaf, found, PROFILE) else {
         return Ok(file.profiles.remove("default").unwrap_or_default());
     };
@@ -248,7 +248,7 @@ fn finish(
     words: Vec<OsString>,
     all: Vec<OsString>,
     of: &Definition,
-    file: Option<(&Path, &[FileOption])>,
+    file: Option<(&Path, &[FileSetting])>,
 ) -> Result<Loaded, LoadError> {
     let matches = definition
         .try_get_matches_from_mut(all)
@@ -351,7 +351,7 @@ fn value_of(leaf: &Definition, found: &ArgMatches, id: &str) -> Option<OsString>
 }
 
 /// Whether the command has the option, and neither a flag nor the environment sets it or an alternative to it.
-fn is_free(given: &FileOption, leaf: &Definition, found: &ArgMatches) -> bool {
+fn is_free(given: &FileSetting, leaf: &Definition, found: &ArgMatches) -> bool {
     let args = || leaf.get_arguments();
     let Some(arg) = args().find(|arg| arg.get_long() == Some(given.name.as_str())) else {
         return false;
@@ -369,7 +369,7 @@ fn is_free(given: &FileOption, leaf: &Definition, found: &ArgMatches) -> bool {
 }
 
 /// The value of an option; `None` if it has none.
-fn setting(arg: &Arg, found: &ArgMatches, given: &[FileOption]) -> Option<Setting> {
+fn setting(arg: &Arg, found: &ArgMatches, given: &[FileSetting]) -> Option<Setting> {
     let (id, name) = (arg.get_id().as_str(), arg.get_long()?);
     let raw: Vec<String> = found
         .get_raw(id)?

@@ -1,4 +1,4 @@
-//! Options of the commands that manage a running server over HTTP: queues, jobs, failures, workers, recurring jobs,
+//! Flags of the commands that manage a running server over HTTP: queues, jobs, failures, workers, recurring jobs,
 //! operations, and `switchyard top`.
 
 mod job;
@@ -124,7 +124,7 @@ pub enum QueueCommand {
         #[command(flatten)]
         queues: QueuesOrAll,
         #[command(flatten)]
-        pause: PauseOptions,
+        pause: PauseFlags,
     },
     /// Resume paused queues.
     #[command(visible_alias = "unpause")]
@@ -170,7 +170,7 @@ pub struct QueuesOrAll {
 
 /// Why and until when queues are paused.
 #[derive(Debug, Default, Args)]
-pub struct PauseOptions {
+pub struct PauseFlags {
     /// Reason, shown with the queue. Up to 500 characters.
     #[arg(long, default_value = "", hide_default_value = true)]
     pub reason: String,
@@ -229,13 +229,13 @@ pub enum FailureCommand {
         /// Failure group.
         group: String,
         #[command(flatten)]
-        bulk: BulkOptions,
+        bulk: BulkFlags,
     },
 }
 
 /// How an operation on many jobs is started.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct BulkOptions {
+pub struct BulkFlags {
     /// Print how many jobs the command would change, and change nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -267,7 +267,7 @@ pub enum WorkerCommand {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Remove workers from the lists until they claim jobs or send a heartbeat.
+    /// Remove workers from the lists until they ask for jobs or send a heartbeat.
     Forget {
         #[command(flatten)]
         remote: Remote,

@@ -1,4 +1,4 @@
-//! The example file and the reference of the options, written from the definitions of the flags.
+//! The example file and the reference of the settings, written from the definitions of the flags.
 
 use clap::{Arg, Command as Definition, CommandFactory};
 

@@ -129,7 +129,7 @@ pub struct Work {
     #[command(flatten)]
     pub outcomes: Outcomes,
     #[command(flatten)]
-    pub protocol: ProtocolOptions,
+    pub protocol: ApiFlags,
     #[command(flatten)]
     pub connection: Connection,
     /// The program that runs for each job, and its arguments.
@@ -158,10 +158,10 @@ pub struct Outcomes {
     pub group_pattern: Option<Regex>,
 }
 
-/// Options for one API.
+/// Flags for one API.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Options for one API")]
-pub struct ProtocolOptions {
+#[command(next_help_heading = "Flags for one API")]
+pub struct ApiFlags {
     /// lmstfy: time to run, in whole seconds. A job that is not completed within this time after its claim is delivered
     /// again. The time cannot be extended.
     #[arg(long, value_parser = duration, default_value = "2m", value_name = "TIME")]

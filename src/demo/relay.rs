@@ -63,7 +63,7 @@ const TIMEOUT_S: i64 = 4;
 /// Above this number of dead jobs, some are enqueued again.
 const DEAD_MAX: i64 = 30;
 /// How many dead jobs are enqueued again at a time.
-const REENQUEUED: usize = 20;
+const REQUEUED: usize = 20;
 
 /// How long a runner sleeps when there is no job. Relay has no long polls.
 const IDLE_DELAY: Duration = Duration::from_millis(400);
@@ -103,11 +103,7 @@ async fn tidy_up(engine: Engine, profile: &'static QueueProfile) {
     let queue = QueueKey::relay(profile.queue);
     loop {
         until_dead_exceed(&engine, &queue, DEAD_MAX).await;
-        drop(
-            engine
-                .reenqueue_oldest_dead(queue.clone(), REENQUEUED)
-                .await,
-        );
+        drop(engine.requeue_oldest_dead(queue.clone(), REQUEUED).await);
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::engine::Engine;
-use crate::engine::cache::refresh::REVISE;
+use crate::engine::cache::refresh::INVALIDATE_ALL;
 use crate::engine::clock::Time;
 use crate::engine::consistency::kinds::{CHANGING_JOBS, COUNTERS, KINDS, Kind, READING_TAGS};
 use crate::engine::error::{Error, Result};
@@ -178,7 +178,7 @@ pub async fn repair(
     parameters: CheckParameters,
     problems: &[Inconsistency],
 ) -> Result<(), StoreError> {
-    let revise = || REVISE.map(|sql| Statement::new(sql, [])).into();
+    let revise = || INVALIDATE_ALL.map(|sql| Statement::new(sql, [])).into();
     // Locks a row, so that two servers repair counters one after the other, and the second sees what the first did.
     let are_counters = problems.iter().any(is_counter);
     if are_counters {

@@ -8,6 +8,7 @@ pub mod damage;
 pub mod dependency_rows;
 pub mod history;
 pub mod job;
+pub mod job_columns;
 pub mod job_rows;
 pub mod long_bodies;
 pub mod neighbor_rows;

@@ -1,6 +1,6 @@
 //! Bulk operations: one action on many jobs. Each is a row that is updated with every batch: a batch is one transaction
 //! that applies the action to up to 500 jobs and stores the progress, so a restart neither repeats nor skips jobs.
-//! `run.rs` runs operations in the background, `batch.rs` one batch, `payloads.rs` matches payloads before, `apply.rs`
+//! `run.rs` runs operations in the background, `batch.rs` one batch, `payloads.rs` matches payloads before the transaction, `apply.rs`
 //! applies the action to one job, and `undo.rs` restores removed jobs.
 
 pub mod apply;

@@ -3,7 +3,7 @@
 //! Notifications are hints, never data: a server that misses one polls within a second.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,6 +34,9 @@ const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// The interval of polling for missed changes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Polls after a commit in doubt, so that one that the database finishes later is noticed, too.
+const POLLS_IN_DOUBT: u32 = 3;
+
 /// Queues in one notification; if there are more, it names all.
 const QUEUES_PER_MESSAGE_MAX: usize = 200;
 
@@ -50,6 +53,8 @@ pub struct Peers {
     taken: AtomicI64,
     /// Whether other servers are running.
     others: AtomicBool,
+    /// How often to poll for changes because a commit was in doubt: if it succeeded, nobody has noticed.
+    doubts: AtomicU32,
     /// Queues whose changes have not been announced yet, and the signal that there are some.
     changed_queues: Mutex<BTreeSet<QueueId>>,
     changed: Notify,
@@ -165,6 +170,17 @@ impl Peers {
         self.others.load(Ordering::Relaxed)
     }
 
+    /// Has this server poll for changes, as if another one had made them: the database may finish a commit whose
+    /// connection is lost.
+    pub fn note_doubt(&self) {
+        self.doubts.store(POLLS_IN_DOUBT, Ordering::Relaxed);
+    }
+
+    /// Whether to poll for changes because of a commit in doubt.
+    fn is_in_doubt(&self) -> bool {
+        self.doubts.load(Ordering::Relaxed) > 0
+    }
+
     /// Queues the announcement of changes in these queues.
     pub fn announce(&self, queues: impl Iterator<Item = QueueId>) {
         if self.any() {
@@ -223,8 +239,12 @@ impl Engine {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            if self.peers().any() {
-                self.catch_up_with_peers(None).await;
+            let is_in_doubt = self.peers().is_in_doubt();
+            if is_in_doubt || self.peers().any() {
+                let is_done = self.catch_up_with_peers(None).await;
+                if is_in_doubt && is_done {
+                    self.peers().doubts.fetch_sub(1, Ordering::Relaxed);
+                }
             }
         }
     }
@@ -250,11 +270,14 @@ impl Engine {
     }
 
     /// After changes by another server, wakes polls for jobs in these queues and updates open pages. `None` means all
-    /// queues.
-    pub(in crate::engine) async fn catch_up_with_peers(&self, queues: Option<Vec<QueueId>>) {
+    /// queues. Returns whether the changes could be read.
+    pub(in crate::engine) async fn catch_up_with_peers(
+        &self,
+        queues: Option<Vec<QueueId>>,
+    ) -> bool {
         if let Err(error) = self.refresh_cache().await {
             tracing::debug!(%error, "failed to read changes of other servers");
-            return;
+            return false;
         }
         self.notify_changed();
         let affected = match queues {
@@ -268,6 +291,7 @@ impl Engine {
             }
         };
         self.wake_where_available(affected).await;
+        true
     }
 }
 

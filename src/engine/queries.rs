@@ -1,4 +1,4 @@
-//! Read-only queries of committed data. Queries of statistics or events first have the deferred ones stored, which
+//! Read-only queries of committed data. Before a query of statistics or events, the deferred ones are stored, which
 //! waits for the writer for up to 500 ms (`Engine::store_deferred`). Other queries never wait for the writer.
 
 use crate::engine::consistency::CheckPermit;

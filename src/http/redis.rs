@@ -240,8 +240,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
         if !self.output.is_empty() {
             self.stream.write_all(&self.output).await?;
             self.stream.flush().await?;
-            self.output.clear();
-            self.output.shrink_to(OUTPUT_BYTES);
+            // An idle client keeps no buffer.
+            self.output = Vec::new();
         }
         self.session.written();
         Ok(())

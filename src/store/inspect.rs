@@ -1,4 +1,4 @@
-//! What an installation's database is like, read without changing it, for `switchyard doctor`.
+//! Facts about the database of an installation, read without changing it, for `switchyard doctor`.
 
 use std::path::PathBuf;
 

@@ -57,7 +57,7 @@ pub fn flash(flash: &Flash) -> String {
 }
 
 /// A `Set-Cookie` header that deletes the flash.
-pub fn no_flash() -> String {
+pub fn delete_flash() -> String {
     set(FLASH, "", 0, "Strict")
 }
 
@@ -69,7 +69,7 @@ pub fn session(secret: &str, age_s: i64) -> String {
 }
 
 /// A `Set-Cookie` header that deletes the session.
-pub fn no_session() -> String {
+pub fn delete_session() -> String {
     session("", 0)
 }
 

@@ -288,7 +288,7 @@ pub fn provide_page_context(dashboard: &Dashboard) {
         response.append_header(header::SET_COOKIE, cookie);
     }
     if request.flash.is_some()
-        && let Ok(cookie) = HeaderValue::from_str(&cookies::no_flash())
+        && let Ok(cookie) = HeaderValue::from_str(&cookies::delete_flash())
     {
         response.append_header(header::SET_COOKIE, cookie);
     }

@@ -53,7 +53,7 @@ use crate::ui::pages::audit::AuditPage;
 use crate::ui::pages::check::CheckPage;
 use crate::ui::pages::config::ConfigPage;
 use crate::ui::pages::confirm::ConfirmPage;
-use crate::ui::pages::daily_stats::StatsPage;
+use crate::ui::pages::daily_stats::DailyStatsPage;
 use crate::ui::pages::dead_letters::DeadPage;
 use crate::ui::pages::edit::EditPage;
 use crate::ui::pages::failure::FailurePage;
@@ -69,8 +69,8 @@ use crate::ui::pages::queue::QueuePage;
 use crate::ui::pages::queues::QueuesPage;
 use crate::ui::pages::record::RecordPage;
 use crate::ui::pages::records::RecordsPage;
-use crate::ui::pages::recurring::RecurringsPage;
-use crate::ui::pages::recurring_job::RecurringPage;
+use crate::ui::pages::recurring::RecurringJobsPage;
+use crate::ui::pages::recurring_job::RecurringJobPage;
 use crate::ui::pages::redis_clients::RedisClientsPage;
 use crate::ui::pages::relay_job::{DeadRelayJobPage, RelayJobPage};
 use crate::ui::pages::scheduled::ScheduledPage;
@@ -147,16 +147,16 @@ pub fn App() -> impl IntoView {
                     <Route path=ui view=OverviewPage ssr=SsrMode::Async />
                     <Route path=(ui, queues) view=QueuesPage ssr=SsrMode::Async />
                     <Route path=(ui, queues, name) view=QueuePage ssr=SsrMode::Async />
-                    <Route path=(ui, queues, name, StaticSegment("stats")) view=StatsPage ssr=SsrMode::Async />
+                    <Route path=(ui, queues, name, StaticSegment("stats")) view=DailyStatsPage ssr=SsrMode::Async />
                     <Route path=(ui, queues, name, ParamSegment("state")) view=QueuePage ssr=SsrMode::Async />
                     <Route path=(ui, jobs) view=SearchPage ssr=SsrMode::Async />
                     <Route path=(ui, jobs, name) view=JobPage ssr=SsrMode::Async />
                     <Route path=lmstfy view=QueuePage ssr=SsrMode::Async />
-                    <Route path=(lmstfy, StaticSegment("stats")) view=StatsPage ssr=SsrMode::Async />
+                    <Route path=(lmstfy, StaticSegment("stats")) view=DailyStatsPage ssr=SsrMode::Async />
                     <Route path=(lmstfy, ParamSegment("state")) view=QueuePage ssr=SsrMode::Async />
                     <Route path=(lmstfy, StaticSegment("job"), ParamSegment("id")) view=LmstfyJobPage ssr=SsrMode::Async />
                     <Route path=relay view=QueuePage ssr=SsrMode::Async />
-                    <Route path=(relay, StaticSegment("stats")) view=StatsPage ssr=SsrMode::Async />
+                    <Route path=(relay, StaticSegment("stats")) view=DailyStatsPage ssr=SsrMode::Async />
                     <Route path=(relay, ParamSegment("state")) view=QueuePage ssr=SsrMode::Async />
                     <Route path=(relay, StaticSegment("job"), ParamSegment("id")) view=RelayJobPage ssr=SsrMode::Async />
                     <Route path=(relay, StaticSegment("dead"), ParamSegment("number")) view=DeadRelayJobPage ssr=SsrMode::Async />
@@ -173,8 +173,8 @@ pub fn App() -> impl IntoView {
                     <Route path=(ui, workers) view=WorkersPage ssr=SsrMode::Async />
                     <Route path=(ui, workers, name) view=WorkerPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("redis")) view=RedisClientsPage ssr=SsrMode::Async />
-                    <Route path=(ui, recurring) view=RecurringsPage ssr=SsrMode::Async />
-                    <Route path=(ui, recurring, name) view=RecurringPage ssr=SsrMode::Async />
+                    <Route path=(ui, recurring) view=RecurringJobsPage ssr=SsrMode::Async />
+                    <Route path=(ui, recurring, name) view=RecurringJobPage ssr=SsrMode::Async />
                     <Route path=(ui, tags) view=TagsPage ssr=SsrMode::Async />
                     <Route path=(ui, tags, name) view=TagPage ssr=SsrMode::Async />
                     <Route path=(ui, StaticSegment("scheduled")) view=ScheduledPage ssr=SsrMode::Async />

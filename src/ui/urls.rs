@@ -67,7 +67,7 @@ pub fn labeled(queue_ref: &QueueRef, label: Option<&str>) -> String {
 }
 
 /// The results of a query in a Jobq queue.
-pub fn found(queue_ref: &QueueRef, query: &str) -> String {
+pub fn query_results(queue_ref: &QueueRef, query: &str) -> String {
     with(queue(queue_ref), "?q=", query)
 }
 

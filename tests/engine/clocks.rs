@@ -56,7 +56,7 @@ async fn a_server_whose_clock_is_behind_finds_what_another_one_has_acknowledged(
         while beside.dead_letter_summary(&dead).await.unwrap().size == 0 {
             assert_eq!(beside.claim(claim(), None).await.unwrap(), []);
         }
-        let again = behind.reenqueue_oldest_dead(dead.clone(), 9).await;
+        let again = behind.requeue_oldest_dead(dead.clone(), 9).await;
         assert_eq!(again.unwrap().done, 1, "round {round}");
         assert_eq!(beside.claim(claim(), None).await.unwrap().len(), 1);
         while beside.dead_letter_summary(&dead).await.unwrap().size == 0 {

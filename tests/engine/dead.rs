@@ -1,7 +1,7 @@
 //! Dead jobs of Relay, and requeuing them.
 
 use super::*;
-use switchyard::engine::{Enqueue, Mode, PageStart, ReenqueueResult};
+use switchyard::engine::{Enqueue, Mode, PageStart, RequeueResult};
 
 fn enqueue(id: &str) -> Enqueue {
     Enqueue {
@@ -48,8 +48,8 @@ async fn the_oldest_dead_jobs_are_requeued_and_jobs_with_ids_in_use_stay_dead() 
     let taken = ["j0000", "j1000", "j1500"].map(enqueue).to_vec();
     engine.enqueue(taken, Mode::Unique).await.unwrap();
 
-    let revive = |count| engine.reenqueue_oldest_dead(QueueKey::relay("q"), count);
-    let result = |done, conflicts| ReenqueueResult { done, conflicts };
+    let revive = |count| engine.requeue_oldest_dead(QueueKey::relay("q"), count);
+    let result = |done, conflicts| RequeueResult { done, conflicts };
     assert_eq!(revive(2_400).await.unwrap(), result(2_397, 3));
     assert_eq!(size(&engine).await, 103);
     let job = engine.job_in(&queue, "j0001").await.unwrap().unwrap();
@@ -82,10 +82,8 @@ async fn dead_jobs_with_the_same_id_are_identified_by_number() {
     assert_eq!(engine.short_dead_jobs(&elsewhere, &seqs).await.unwrap(), []);
 
     let keys: Vec<JobKey> = dead.into_iter().map(|job| job.key).collect();
-    let each = engine
-        .reenqueue_dead_jobs(queue.clone(), keys.clone())
-        .await;
-    let each = ReenqueueResult::of(&each.unwrap());
+    let each = engine.requeue_dead_jobs(queue.clone(), keys.clone()).await;
+    let each = RequeueResult::of(&each.unwrap());
     assert_eq!(
         (each.done, each.conflicts),
         (1, 2),

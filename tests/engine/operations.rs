@@ -82,6 +82,14 @@ async fn find(engine: &Engine, text: &str) -> Vec<Job> {
     found.jobs
 }
 
+/// The matching jobs with their histories.
+async fn find_whole(engine: &Engine, text: &str) -> Vec<Job> {
+    let keys = find(engine, text).await.into_iter().map(|job| job.key);
+    let keys: Vec<_> = keys.collect();
+    let jobs = engine.short_jobs_by_key(&keys).await.unwrap();
+    jobs.into_iter().map(Option::unwrap).collect()
+}
+
 async fn count(engine: &Engine, text: &str) -> usize {
     find(engine, text).await.len()
 }
@@ -437,7 +445,7 @@ async fn operations_continue_after_a_restart() {
     assert!(retried.done + 1_111 >= 10_000 && retried.done <= 10_000);
     assert_eq!(count(&engine, "state:waiting").await, 10_000 - 1_111);
     // Each job was retried once.
-    for job in find(&engine, "").await {
+    for job in find_whole(&engine, "").await {
         let puts = job.events();
         let puts = puts
             .iter()

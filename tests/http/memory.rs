@@ -1,14 +1,14 @@
 //! The memory that the bodies and responses of all requests share.
 
+mod pages;
+
 use std::ops::Range;
 
 use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::check::run_statement;
 use crate::support::Server;
 use crate::support::metrics::metrics_when;
 use crate::support::raw::Connection;
@@ -285,41 +285,4 @@ async fn claims_of_large_jobs_that_wait_have_at_most_64_mib() {
     let refused = statuses.iter().filter(|status| **status == 503).count();
     // Four of them wait, and the last one may find the memory free again.
     assert!(refused >= CLAIMS - 5, "{statuses:?}");
-}
-
-/// Adds failed jobs like `first`: 9,999 in its group, each with 1,000 characters of four bytes in its message.
-const MANY_FAILURES: &str = "
-INSERT INTO jobs (seq, version, queue, state, ready_at, since, worker, lease_id, lease_until, remaining, history, warned,
-    updated_at, priority, retries, klass, tags, failure_group, failure_message, failure_worker, failure_at, body, expires_at,
-    timeout_s, work_state, label, scope, id, created_at, spawned_from, attributes)
-WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 9999)
-SELECT seq + n, version, queue, state, ready_at, since, worker, lease_id, lease_until, remaining, history, warned,
-    updated_at, priority, retries, klass, tags, failure_group, replace(hex(zeroblob(1000)), '00', char(128512)),
-    failure_worker, failure_at, body, expires_at, timeout_s, work_state, label, scope, id || n, created_at, spawned_from,
-    attributes
-FROM jobs CROSS JOIN numbers WHERE id = 'first'";
-
-#[tokio::test]
-async fn a_page_with_the_messages_of_10000_failed_jobs_occupies_little_memory() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("jobs.db");
-    let server = Server::on(&path, &["--trust-client-clock"]);
-    let worker = server.by("w").at(0);
-    worker.add_ids("work", &["first"]).await;
-    worker.pop("work").await;
-    worker.fail("first", "group").await;
-    run_statement(&path, MANY_FAILURES).await;
-    let url = format!("http://{}/ui/failures/group", server.address);
-    let page = async || {
-        let page = server.http.get(&url).send().await.unwrap();
-        assert_eq!(page.status(), 200);
-        page.text().await.unwrap()
-    };
-    let before = server.peak_memory_mb();
-    let all_are_analyzed = page().await.contains("10,000");
-    assert!(all_are_analyzed);
-    page().await;
-    // Their messages have 40 MB.
-    let more = server.peak_memory_mb() - before;
-    assert!(more < 40.0, "{more} MB");
 }

@@ -465,7 +465,9 @@ async fn is_killed_during_an_operation(jobs: usize) -> bool {
     let all = Search::parse("queue:to").unwrap();
     let found = engine.search(&all, None, reach, None).await.unwrap();
     assert_eq!(found.jobs.len(), jobs);
-    for job in found.jobs {
+    let keys: Vec<_> = found.jobs.into_iter().map(|job| job.key).collect();
+    for job in engine.short_jobs_by_key(&keys).await.unwrap() {
+        let job = job.unwrap();
         let events = job.events();
         let puts: Vec<_> = events
             .iter()

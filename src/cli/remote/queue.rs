@@ -10,7 +10,7 @@ use super::{ActionOutcome, Result, Session};
 use crate::cli::exit::Failure;
 use crate::cli::output::{fields, json_line, printable};
 use crate::cli::{Outcome, print};
-use crate::config::{CompleteQueues, Limit, PauseOptions, QueueCommand, Queues, QueuesOrAll};
+use crate::config::{CompleteQueues, Limit, PauseFlags, QueueCommand, Queues, QueuesOrAll};
 use crate::engine::QueueKey;
 use crate::time::number;
 use crate::ui::actions::queues::{
@@ -162,7 +162,7 @@ async fn check(session: &Session, queue: &QueueKey) -> Result<()> {
 pub async fn pause(
     session: &Session,
     queue: &QueueKey,
-    options: &PauseOptions,
+    options: &PauseFlags,
 ) -> Result<ActionOutcome> {
     check(session, queue).await?;
     session
@@ -174,7 +174,7 @@ pub async fn pause(
         .await
 }
 
-fn pause_form(options: &PauseOptions) -> PauseForm {
+fn pause_form(options: &PauseFlags) -> PauseForm {
     let duration = options.duration.map(|it| it.as_secs_f64().to_string());
     PauseForm {
         reason: options.reason.clone(),
@@ -187,7 +187,7 @@ fn pause_form(options: &PauseOptions) -> PauseForm {
 /// The value that selects all queues.
 const ALL: &str = "all";
 
-async fn pause_all(session: &Session, options: &PauseOptions) -> Result<ActionOutcome> {
+async fn pause_all(session: &Session, options: &PauseFlags) -> Result<ActionOutcome> {
     session
         .act(PauseQueues {
             only: String::new(),

@@ -12,7 +12,7 @@ use super::{ActionOutcome, Result, Session};
 use crate::cli::exit::{Code, Failure};
 use crate::cli::output::printable;
 use crate::cli::{Outcome, print, print_notice};
-use crate::config::{BulkOptions, JobAction, Targets};
+use crate::config::{BulkFlags, JobAction, Targets};
 use crate::time::number;
 use crate::ui::actions::jobs::{
     AddTag, Cancel, MoveJob, Prioritize, RemoveTag, Retry, Track, Untrack,
@@ -133,7 +133,7 @@ fn request(action: &JobAction, search: &str) -> OperationRequest {
 }
 
 /// Starts an operation after a confirmation, and waits for its end if that is asked for.
-pub async fn start(session: &Session, request: &OperationRequest, bulk: &BulkOptions) -> Outcome {
+pub async fn start(session: &Session, request: &OperationRequest, bulk: &BulkFlags) -> Outcome {
     let call = Confirm {
         request: request.clone(),
     };

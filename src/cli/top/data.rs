@@ -4,7 +4,7 @@ use super::app::Action;
 use crate::cli::exit::Failure;
 use crate::cli::remote::rows::{queue_name, record_table};
 use crate::cli::remote::{Session, begin, change, pause, resume, show_job};
-use crate::config::{Job, JobAction, PauseOptions};
+use crate::config::{Job, JobAction, PauseFlags};
 use crate::time::number;
 use crate::ui::actions::failures::retry_request;
 use crate::ui::model::job::JobRow;
@@ -139,7 +139,7 @@ pub async fn act(session: &Session, action: &Action) -> Result<String, Failure> 
         crate::config::queue_name(&name).map_err(Failure::usage)
     };
     let done = match action {
-        Action::Pause(queue) => pause(session, &named(queue)?, &PauseOptions::default()).await?,
+        Action::Pause(queue) => pause(session, &named(queue)?, &PauseFlags::default()).await?,
         Action::Resume(queue) => resume(session, &named(queue)?).await?,
         Action::RetryJob(id) => change(session, &JobAction::Retry, id.clone()).await?,
         Action::CancelJob(id) => change(session, &JobAction::Cancel, id.clone()).await?,

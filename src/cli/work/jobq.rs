@@ -13,7 +13,7 @@ use super::api::{HeartbeatResult, Report, ReportResult, UpcomingJob, parsed};
 use super::job::{Job, LeaseProof};
 use super::outcome::Failure;
 use crate::client::{Client, Error};
-use crate::config::ProtocolOptions;
+use crate::config::ApiFlags;
 
 /// How often to check that no other client has changed the state.
 const CHECK_INTERVAL: Duration = Duration::from_secs(15);
@@ -28,7 +28,7 @@ const NOTHING: &str = "no job matches";
 pub struct Jobq {
     pub client: Client,
     pub name: String,
-    pub options: ProtocolOptions,
+    pub options: ApiFlags,
     /// Polls without a response: the queue and the ID of the run. They may have set the state of a job.
     pub without_response: Mutex<Vec<(String, Uuid)>>,
 }

@@ -1,10 +1,10 @@
-//! Options of `switchyard job`.
+//! Flags of `switchyard job`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{BulkOptions, Limit, Remote, SkipConfirmation, Watch, queue_name, seconds};
+use super::{BulkFlags, Limit, Remote, SkipConfirmation, Watch, queue_name, seconds};
 use crate::engine::QueueKey;
 
 #[derive(Debug, Subcommand)]
@@ -161,7 +161,7 @@ pub struct Targets {
     #[arg(long, value_name = "SEARCH")]
     pub search: Option<String>,
     #[command(flatten)]
-    pub bulk: BulkOptions,
+    pub bulk: BulkFlags,
 }
 
 /// New jobs.

@@ -1,4 +1,4 @@
-//! Options of the commands for the options and tokens of a running server.
+//! Flags of the commands that manage the options and tokens of a running server.
 
 use clap::Subcommand;
 

@@ -258,7 +258,7 @@ DELETE FROM deleted_queues WHERE (revision, id) <= (
 
 /// Makes the servers on the database read everything that they cache again. Without the list of deleted queues, they
 /// read all queues.
-pub const REVISE: [&str; 2] = [
+pub const INVALIDATE_ALL: [&str; 2] = [
     "UPDATE state SET revision = revision + 1, deleted_queues_revision = revision + 1, config_revision = revision + 1,
          tracked_revision = revision + 1, tokens_revision = revision + 1, recurring_revision = revision + 1
      WHERE id = 1",

@@ -190,7 +190,7 @@ async fn a_guest_who_reloads_the_caches_does_not_wait_for_other_guests() {
         "UPDATE config SET value = '2' WHERE option = 'heartbeat'",
     )
     .await;
-    let revise = Statement::new(refresh::REVISE[0], []);
+    let revise = Statement::new(refresh::INVALIDATE_ALL[0], []);
     run_statements(&engine, vec![revise]).await;
     let guest = engine.for_guests();
     let others: Vec<_> = (0..8)

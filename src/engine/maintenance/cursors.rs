@@ -1,6 +1,6 @@
-//! Where maintenance tasks continue that look through a table without an index for what they search: the queues with
-//! jobs in a state, and the workers. A transaction looks at a bounded part, so that requests do not wait for the whole
-//! table.
+//! The positions at which maintenance tasks continue when no index leads to the rows that they need: in the queues with
+//! jobs in a state, and in the workers. A transaction looks at a bounded part, so that requests do not wait for the
+//! whole table.
 
 use std::collections::HashMap;
 

@@ -158,7 +158,7 @@ pub fn can_look_up(id: &str) -> bool {
 pub const CLASS_BYTES_MAX: usize = 1_024;
 
 /// What is wrong with the class of a job. It can be empty.
-pub fn wrong_class(class: &str) -> Option<String> {
+pub fn invalid_class_reason(class: &str) -> Option<String> {
     let bytes = class.len();
     (bytes > CLASS_BYTES_MAX).then(|| format!("is {bytes} bytes; the limit is {CLASS_BYTES_MAX}"))
 }

@@ -1,6 +1,5 @@
-//! Tracked jobs: their events are also published on one channel per kind of event. An in-memory copy of the table
-//! `tracked`, because every verb needs it. A job stays tracked after it is deleted, and is tracked again if its ID is
-//! reused.
+//! Tracked jobs: their events are also published on one channel per kind of event. The table `tracked` is cached,
+//! because every verb needs it. A job stays tracked after it is deleted, and is tracked again if its ID is reused.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};

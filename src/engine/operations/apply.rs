@@ -88,7 +88,7 @@ fn retry(work: &mut UnitOfWork, key: &JobKey, queue: &Queue) -> Result<(), Strin
     let done = match queue.key.protocol {
         Protocol::Qless => qless::unfail::retry_failed(work, key),
         Protocol::Lmstfy => lmstfy::respawn::respawn(work, key, 0),
-        Protocol::Relay => relay::dead_letter::reenqueue_dead(work, &queue.key, key),
+        Protocol::Relay => relay::dead_letter::requeue_dead(work, &queue.key, key),
         Protocol::Jobq => return Err("Jobq jobs cannot be retried".to_owned()),
     };
     done.map_err(|error| error.to_string())

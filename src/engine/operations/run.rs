@@ -49,7 +49,7 @@ impl OperationRunner {
     }
 
     /// Waits until no other request of this server adds an operation.
-    pub async fn begin_to_add(&self) -> MutexGuard<'_, ()> {
+    pub async fn lock_additions(&self) -> MutexGuard<'_, ()> {
         self.adding.lock().await
     }
 

@@ -1,7 +1,5 @@
 //! Batch sizes of scans: few rows at first, then more, up to about 2 MiB of them.
 
-/// Rows of the first batch. Each later batch has up to four times as many as all before it together.
-const FIRST: usize = 16;
 /// The most rows of a batch.
 const MAX: usize = 1_000;
 /// Bytes of a batch, by the average size of the rows read so far.
@@ -15,6 +13,9 @@ pub struct BatchSizer {
 }
 
 impl BatchSizer {
+    /// Rows of the first batch. Each later batch has up to four times as many as all before it together.
+    pub const FIRST: usize = 16;
+
     /// Counts a row.
     pub fn count_row(&mut self, bytes: usize) {
         self.rows += 1;
@@ -24,7 +25,7 @@ impl BatchSizer {
     /// The number of rows to read next; at least 1.
     pub fn next(&self) -> usize {
         let Some(each) = self.bytes.checked_div(self.rows) else {
-            return FIRST;
+            return BatchSizer::FIRST;
         };
         let grown = self.rows.saturating_mul(4);
         (BYTES / (each + 1)).min(grown).clamp(1, MAX)

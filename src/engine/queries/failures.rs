@@ -1,5 +1,6 @@
 //! Failure groups and their jobs.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::blocking::block_in_place_if_many;
@@ -33,7 +34,7 @@ pub struct FailureTotals {
 }
 
 impl Engine {
-    /// The failure groups with failed jobs, by name; at most 10,000.
+    /// The failure groups with failed jobs, by name, without messages ([`Engine::newest_messages`]); at most 10,000.
     pub async fn failure_groups(&self) -> Result<Arc<Vec<FailureGroup>>> {
         self.share(
             |it| &it.failure_groups,
@@ -61,6 +62,16 @@ impl Engine {
     pub async fn failure_group(&self, name: &str) -> Result<Option<FailureGroup>> {
         let rows = self.readers().rows(Statement::new(GROUP, [name.into()]));
         rows.await?.first().map(group).transpose()
+    }
+
+    /// The beginnings of the newest messages of these failure groups, by name. Up to 4 KB for each are read.
+    pub async fn newest_messages(&self, groups: &[&str]) -> Result<HashMap<String, String>> {
+        let rows = self.readers().rows(Statement::of_rows(MESSAGES, groups));
+        let mut found = HashMap::new();
+        for row in rows.await? {
+            found.insert(row.text(0)?, row.text_or_null(1)?.unwrap_or_default());
+        }
+        Ok(found)
     }
 
     async fn read_failure_groups(&self) -> Result<Vec<FailureGroup>> {
@@ -176,14 +187,29 @@ macro_rules! is_muted {
     };
 }
 
-/// The columns of a [`FailureGroup`] of the groups `c`.
+/// The beginning of the newest message of the group `c`.
+macro_rules! newest_message {
+    () => {
+        "(SELECT substr(j.failure_message, 1, 1000) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group
+     ORDER BY j.since DESC, j.seq DESC LIMIT 1)"
+    };
+}
+
+/// The columns of a [`FailureGroup`] of the groups `c`, without or with its message.
 macro_rules! group_columns {
+    (no message) => {
+        concat!(group_times!(), ", CAST(NULL AS TEXT)")
+    };
+    () => {
+        concat!(group_times!(), ", ", newest_message!())
+    };
+}
+
+macro_rules! group_times {
     () => {
         "c.failure_group, c.n,
     (SELECT min(j.since) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group),
-    (SELECT max(j.since) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group),
-    (SELECT substr(j.failure_message, 1, 1000) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group
-     ORDER BY j.since DESC, j.seq DESC LIMIT 1)"
+    (SELECT max(j.since) FROM jobs AS j WHERE j.state = {failed} AND j.failure_group = c.failure_group)"
     };
 }
 
@@ -191,10 +217,16 @@ macro_rules! group_columns {
 
 const FAILURES: &str = concat!(
     "SELECT ",
-    group_columns!(),
+    group_columns!(no message),
     " FROM (SELECT g.failure_group, g.n FROM ",
     groups!(),
     " WHERE g.n > 0 ORDER BY g.failure_group LIMIT $1 + 0) AS c ORDER BY c.failure_group"
+);
+
+const MESSAGES: &str = concat!(
+    "SELECT c.failure_group, ",
+    newest_message!(),
+    " FROM (SELECT k.item() AS failure_group FROM rows($1) AS k) AS c"
 );
 
 const GROUP: &str = concat!(

@@ -5,6 +5,7 @@ pub mod matching;
 pub mod plan;
 pub mod rows;
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +22,19 @@ use crate::store::{Row, Statement, StoreError};
 
 use matching::{ScanBudget, ScannedJob};
 use plan::Source;
-use rows::{BY_SEQ, EXACT, NEXT, SIZE, SUMMARIES, scanned_job};
+use rows::{BY_SEQ, EXACT, NEXT, NEXT_SIZES, SIZE, SIZES_BY_SEQ, SUMMARIES, scanned_job};
 
 /// Jobs with exactly the searched ID that are shown first.
 const EXACT_MAX: i64 = 20;
+
+/// Jobs of a list that are converted at once: each can have 16 KiB of tags.
+const SUMMARIES_AT_ONCE: usize = 50;
+
+/// The limit on the jobs of [`Engine::numbered_jobs`].
+pub const NUMBERED_AT_ONCE: usize = 100;
+
+/// Tags that a list shows.
+pub const LISTED_TAGS_MAX: usize = 20;
 
 /// Limits of one search.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +110,22 @@ impl Engine {
             .jobs
             .retain(|job| search.may_match_state(job.listed_state(now).as_str()));
         Ok(found)
+    }
+
+    /// The numbers of matching jobs, newest first, and how far the search came; as [`Engine::search`], without jobs.
+    pub async fn matching_numbers(
+        &self,
+        search: &Search,
+        after: Option<i64>,
+        limits: SearchLimits,
+    ) -> Result<(Vec<i64>, SearchResult)> {
+        self.refresh_cache().await?;
+        let (now, queues) = (self.now(None), self.visible_queues());
+        let mut hits = Vec::new();
+        let mut on_match = |hit: Hit<'_>| hits.push(hit.job.seq);
+        let scan = self.scan_matching(search, &queues, after, limits, now, &mut on_match);
+        let found = scan.await?;
+        Ok((hits, found))
     }
 
     /// Scans matching jobs, newest first, and calls `on_match` for each. Returns how far it came.
@@ -203,11 +229,12 @@ impl Engine {
         rows.iter().map(row).collect()
     }
 
-    /// The jobs with these numbers, newest first, as a list shows them. Leaves out those that no longer exist.
+    /// The jobs with these numbers, newest first, with shortened texts and all tags up to 16 KiB. Leaves out those that
+    /// no longer exist. A caller asks for up to [`NUMBERED_AT_ONCE`] at a time, because they can be large.
     pub async fn numbered_jobs(&self, numbers: &[i64], now: Option<Time>) -> Result<Vec<Job>> {
         self.refresh_cache().await?;
         let queues = self.visible_queues();
-        self.job_summaries(numbers, &queues, self.now(now)).await
+        self.numbered_jobs_of(numbers, &queues, self.now(now)).await
     }
 
     /// The queues whose jobs are visible: excludes deleted ones that maintenance has not emptied yet.
@@ -219,7 +246,7 @@ impl Engine {
         })
     }
 
-    /// Reads the next jobs, with the fields that the search needs.
+    /// Reads the next jobs, with the fields that the search needs: fewer if these are large together, but at least one.
     async fn batch(
         &self,
         source: &mut Source,
@@ -229,11 +256,19 @@ impl Engine {
         match source {
             Source::All(left) => {
                 let wanted = wanted.min(*left);
-                let args = [after.into(), (wanted as i64).into()];
-                let rows = self.readers().rows(Statement::new(NEXT, args)).await?;
+                let next =
+                    |sql, count: usize| Statement::new(sql, [after.into(), (count as i64).into()]);
+                let (fitting, all) = if wanted > BatchSizer::FIRST {
+                    let sizes = self.scan_sizes(next(NEXT_SIZES, wanted)).await?;
+                    (fitting(&sizes), sizes.len())
+                } else {
+                    (wanted, wanted)
+                };
+                let rows = self.readers().rows(next(NEXT, fitting)).await?;
                 *left -= rows.len();
                 let read = Read {
-                    is_all: rows.len() < wanted,
+                    // Jobs may have been deleted meanwhile.
+                    is_all: fitting == all && rows.len() < wanted,
                     needs_index: *left == 0,
                     last: after,
                 };
@@ -241,7 +276,19 @@ impl Engine {
             }
             Source::Numbers(numbers, more) => {
                 let rest = numbers.split_off(wanted.min(numbers.len()));
-                let batch = std::mem::replace(numbers, rest);
+                let mut batch = std::mem::replace(numbers, rest);
+                if batch.len() > BatchSizer::FIRST {
+                    let set: Vec<_> = batch.iter().map(|number| (*number,)).collect();
+                    let sizes = self
+                        .scan_sizes(Statement::of_rows(SIZES_BY_SEQ, &set))
+                        .await?;
+                    let last = sizes.get(fitting(&sizes).saturating_sub(1));
+                    let is_later = |number: &i64| last.is_some_and(|(last, _)| number < last);
+                    if let Some(end) = batch.iter().position(is_later) {
+                        let later = batch.split_off(end);
+                        numbers.splice(..0, later);
+                    }
+                }
                 let read = Read {
                     is_all: numbers.is_empty() && !*more,
                     needs_index: numbers.is_empty(),
@@ -257,19 +304,43 @@ impl Engine {
         }
     }
 
-    /// The jobs with these numbers, with shortened texts.
+    /// The number of each job, and the size of the texts that a search reads.
+    async fn scan_sizes(&self, statement: Statement) -> Result<Vec<(i64, i64)>> {
+        let rows = self.readers().rows(statement).await?;
+        let sized = |row: &Row| Ok((row.int(0)?, row.int(1)?));
+        rows.iter().map(sized).collect()
+    }
+
+    /// The jobs with these numbers, highest first, as a list shows them: with shortened texts, the first tags, and
+    /// without history.
     pub(in crate::engine) async fn job_summaries(
         &self,
         numbers: &[i64],
         queues: &QueuesById,
         now: Time,
     ) -> Result<Vec<Job>> {
+        let mut numbers = numbers.to_vec();
+        numbers.sort_unstable_by_key(|number| Reverse(*number));
+        let mut found = Vec::new();
+        for some in numbers.chunks(SUMMARIES_AT_ONCE) {
+            for mut job in self.numbered_jobs_of(some, queues, now).await? {
+                job.tags.truncate(LISTED_TAGS_MAX);
+                found.push(job);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The jobs with these numbers, which should be few, with tags of up to 16 KiB.
+    async fn numbered_jobs_of(
+        &self,
+        numbers: &[i64],
+        queues: &QueuesById,
+        now: Time,
+    ) -> Result<Vec<Job>> {
         let set: Vec<_> = numbers.iter().map(|number| (*number,)).collect();
-        let rows = self
-            .readers()
-            .rows(Statement::of_rows(SUMMARIES, &set))
-            .await?;
-        let mut jobs = all_of(&rows)?;
+        let rows = self.readers().rows(Statement::of_rows(SUMMARIES, &set));
+        let mut jobs = all_of(&rows.await?)?;
         jobs.retain(|job| queues.contains_key(&job.queue) && !job.is_expired(now));
         Ok(jobs)
     }
@@ -310,6 +381,12 @@ impl Engine {
         jobs.retain(|job| !job.is_expired(now) && queues.contains_key(&job.queue));
         Ok(jobs)
     }
+}
+
+/// How many of the jobs, which are numbered and sized, to read at once.
+fn fitting(sized: &[(i64, i64)]) -> usize {
+    let sizes: Vec<i64> = sized.iter().map(|(_, size)| *size).collect();
+    BatchSizer::fitting(&sizes)
 }
 
 /// How far a scan came.

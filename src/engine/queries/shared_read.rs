@@ -1,9 +1,9 @@
 //! Reads that count all jobs, workers or failures, so that their cost grows with what is stored. One of them runs at a
 //! time, and requests that wait for the same one share its result.
 //!
-//! Such a read runs in a task of its own. In the future of a request it could not: a page begins to load its parts one
-//! after the other, and continues with a part only when those before it are complete, so the read of one part could wait
-//! forever for that of another.
+//! Such a read runs in a task of its own, not in the future of a request. A page polls its parts one after the other,
+//! and continues with a part only when those before it are complete, so the read of one part could wait forever for that
+//! of another.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -10,27 +10,16 @@ impl Engine {
     /// # Errors
     /// [`ResponseTooLarge`, `Busy`](crate::engine::Error).
     pub async fn tracked(&self) -> Result<(Vec<Job>, Vec<String>)> {
-        self.refresh_cache().await?;
-        let keys = self.tracked_keys();
+        let keys = self.tracked_keys().await?;
         let found = self.jobs_by_key(&keys).await?;
         Ok(split_missing(keys, found))
     }
 
-    /// Like [`Engine::tracked`], with shortened texts, for the first `max` tracked jobs.
-    pub async fn short_tracked_jobs(&self, max: usize) -> Result<(Vec<Job>, Vec<String>)> {
+    /// The keys of the tracked jobs.
+    pub async fn tracked_keys(&self) -> Result<Vec<JobKey>> {
         self.refresh_cache().await?;
-        let mut keys = self.tracked_keys();
-        keys.truncate(max);
-        let found = self.short_jobs_by_key(&keys).await?;
-        Ok(split_missing(keys, found))
-    }
-
-    fn tracked_keys(&self) -> Vec<JobKey> {
-        self.known_tracked()
-            .ids()
-            .iter()
-            .map(JobKey::qless)
-            .collect()
+        let tracked = self.known_tracked();
+        Ok(tracked.ids().iter().map(JobKey::qless).collect())
     }
 }
 

@@ -119,8 +119,8 @@ impl Engine {
         Ok((held, expired))
     }
 
-    /// The worker, and up to 1,000 jobs whose lease it holds, with shortened texts, latest expiry first. `None` if it was
-    /// not active within `max-worker-age` and holds no lease.
+    /// The worker, and up to 1,000 jobs whose lease it holds, with shortened texts, and with tags only if these have up
+    /// to 1 KiB, latest expiry first. `None` if it was not active within `max-worker-age` and holds no lease.
     ///
     /// # Errors
     /// [`Error::Busy`](crate::engine::Error::Busy).
@@ -177,7 +177,7 @@ FROM jobs WHERE state = {running} AND worker = $2 AND warned = 0";
 
 const HELD_BY: &str = concat!(
     "SELECT ",
-    job_columns!(brief: "1000"),
+    job_columns!(few_tags),
     " FROM (SELECT seq FROM jobs WHERE state = {running} AND worker = $1 AND warned = 0
             ORDER BY lease_until DESC, seq DESC LIMIT 1000) AS held
     CROSS JOIN jobs AS j WHERE j.seq = held.seq ORDER BY j.lease_until DESC, j.seq DESC"

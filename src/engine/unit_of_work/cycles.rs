@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use crate::engine::error::{Error, Result};
-use crate::engine::model::job::{JobKey, QLESS_SCOPE};
+use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE};
 use crate::engine::unit_of_work::{Extent, Needs, UnitOfWork};
 use crate::store::{Statement, StatementResult, StoreError};
 
@@ -87,17 +87,36 @@ impl CycleSearch {
     }
 
     /// How many steps the items of a request take. Each item that changes the dependencies of a job goes through all of
-    /// them, and each that adds one searches the dependents again.
+    /// them, each that removes all of them goes through the other dependents of each, and each that adds one searches the
+    /// dependents again.
     pub fn steps(&self, work: &UnitOfWork, needs: &Needs) -> usize {
         if needs.keeps_dependencies || needs.deletes {
             return 0;
         }
         let searched = EDGES_SEARCHED_MAX - self.edges_left;
-        let jobs = needs.jobs.iter().filter_map(|key| work.job(key));
-        let steps = jobs.map(|job| {
+        let jobs = || needs.jobs.iter().filter_map(|key| work.job(key));
+        let steps = jobs().map(|job| {
             let searches = !needs.dependencies.is_empty() && !job.dependents.is_empty();
             let dependents = job.dependents.len() + searched;
             job.dependencies.len() + if searches { dependents } else { 0 }
+        });
+        let removals = match needs.replaces_dependencies {
+            // The first item for a job removes them all.
+            true => {
+                let mut seen = HashSet::new();
+                let each = jobs().filter(|job| seen.insert(job.seq));
+                each.map(|job| Self::removal_steps(work, job)).sum()
+            }
+            false => 0,
+        };
+        steps.sum::<usize>() + removals
+    }
+
+    /// The steps to remove the dependencies of a job.
+    fn removal_steps(work: &UnitOfWork, job: &Job) -> usize {
+        let steps = job.dependencies.iter().map(|id| {
+            let need = work.job(&JobKey::qless(id.as_str()));
+            need.map_or(0, |need| need.dependents.len())
         });
         steps.sum()
     }
@@ -126,6 +145,10 @@ impl UnitOfWork {
     /// # Errors
     /// [`Error::DependencyCycle`]; [`Error::TooMany`] if the job has too many dependents, or levels of them, to check.
     pub fn check_cycle(&self, key: &JobKey, needs: &[String]) -> Result<()> {
+        // `steps` counts the search only for items that add dependencies.
+        if needs.is_empty() {
+            return Ok(());
+        }
         let needs: HashSet<&str> = needs.iter().map(String::as_str).collect();
         let mut open: Vec<&str> = vec![&key.id];
         let mut visited = HashSet::new();

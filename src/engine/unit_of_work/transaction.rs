@@ -193,6 +193,9 @@ impl GroupRunner for Runner {
             && !matches!(error, StoreError::Busy)
         {
             self.job_cache.clear();
+            if matches!(error, StoreError::InDoubt) {
+                self.peers.note_doubt();
+            }
             if !matches!(error, StoreError::Full | StoreError::TransactionTooLarge) {
                 self.metrics.transaction_failed();
             }
@@ -418,10 +421,15 @@ async fn run_named(
     if search.reached_limit().is_some() && requests.iter().filter(searches).count() > 1 {
         return Err(too_large(requests, cycle_search_weight));
     }
-    let steps = |request: &WriteRequest| search.steps(work, &request.needs);
-    if divisible && requests.iter().map(steps).sum::<usize>() > STEPS_MAX {
-        let weight = |request: &WriteRequest| steps(request) * WEIGHT_MAX / STEPS_MAX;
-        return Err(too_large(requests, weight));
+    if divisible {
+        let steps = requests.iter().map(|it| search.steps(work, &it.needs));
+        let steps: Vec<usize> = steps.collect();
+        if steps.iter().sum::<usize>() > STEPS_MAX {
+            let mut weights = steps
+                .into_iter()
+                .map(|steps| steps * WEIGHT_MAX / STEPS_MAX);
+            return Err(too_large(requests, |_| weights.next().unwrap_or_default()));
+        }
     }
     work.cycle_search_limit = search.reached_limit();
     work.begin_audit();

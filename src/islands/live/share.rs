@@ -21,13 +21,13 @@ const ASK: &str = "?";
 const BROKEN: &str = "!";
 
 /// What happens on the stream.
-pub enum News<'a> {
+pub enum StreamUpdate<'a> {
     /// An event: its ID and its data.
     Event(&'a str, &'a str),
     Broken,
 }
 
-type Handler = Rc<dyn Fn(News<'_>)>;
+type Handler = Rc<dyn Fn(StreamUpdate<'_>)>;
 
 /// The connection of this tab.
 pub struct Shared {
@@ -44,7 +44,7 @@ pub struct Shared {
 
 impl Shared {
     /// Connects to the stream: to that of another tab, or to its own. `is_alone` does not wait for other tabs.
-    pub fn connect(is_alone: bool, handler: impl Fn(News<'_>) + 'static) -> Rc<Shared> {
+    pub fn connect(is_alone: bool, handler: impl Fn(StreamUpdate<'_>) + 'static) -> Rc<Shared> {
         let locks = (!is_alone).then(locks).flatten();
         let name = address("/ui/events");
         let channel = locks
@@ -113,7 +113,7 @@ impl Shared {
         listen(&source, "error", move |_| {
             shared.latest.take();
             shared.post(BROKEN);
-            (shared.handler)(News::Broken);
+            (shared.handler)(StreamUpdate::Broken);
         });
         self.source.replace(Some(source));
     }
@@ -149,14 +149,14 @@ impl Shared {
                 }
             }
             (ASK, false) | (_, true) => {}
-            (BROKEN, false) => (self.handler)(News::Broken),
+            (BROKEN, false) => (self.handler)(StreamUpdate::Broken),
             (event, false) => self.on_event(event),
         }
     }
 
     fn on_event(&self, text: &str) {
         if let Some((id, data)) = text.split_once(' ') {
-            (self.handler)(News::Event(id, data));
+            (self.handler)(StreamUpdate::Event(id, data));
         }
     }
 }

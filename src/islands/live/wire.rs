@@ -11,7 +11,7 @@ use leptos::wasm_bindgen::JsValue;
 use web_sys::{DomParser, SupportedType};
 
 use super::morph::{IN_USE, Refresh};
-use super::share::{News, Shared};
+use super::share::{Shared, StreamUpdate};
 use super::{LiveState, base, copy, hover, notify, select, suggest, times, zoom};
 use crate::islands::browser::{fetch, listen, storage};
 use crate::time;
@@ -142,8 +142,8 @@ impl FeedClient {
         self.last_event_ms.set(Date::now());
         let client = Rc::clone(self);
         let stream = Shared::connect(is_alone, move |news| match news {
-            News::Event(id, data) => client.on_event(id, data),
-            News::Broken => {
+            StreamUpdate::Event(id, data) => client.on_event(id, data),
+            StreamUpdate::Broken => {
                 client.link.set(LiveState::Stale);
                 // The next response can come from another server, which has its own sequence numbers, so any number
                 // counts as new.

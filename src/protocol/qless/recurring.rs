@@ -180,20 +180,20 @@ pub async fn list(api: &Api, call: &Call, queue: &QueueKey) -> Outcome {
     Ok(Results::new(&ids))
 }
 
-fn view<'a>(api: &'a Api, recurring: &'a Recurring) -> RecurringView<'a> {
-    RecurringView {
+fn view<'a>(api: &'a Api, recurring: &'a Recurring) -> RecurringJobView<'a> {
+    RecurringJobView {
         recurring,
         queues: api.engine.known_queues(),
     }
 }
 
 /// A recurring job in a response.
-struct RecurringView<'a> {
+struct RecurringJobView<'a> {
     recurring: &'a Recurring,
     queues: &'a Queues,
 }
 
-impl Serialize for RecurringView<'_> {
+impl Serialize for RecurringJobView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let recurring = self.recurring;
         let mut map = serializer.serialize_map(None)?;

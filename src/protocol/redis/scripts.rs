@@ -102,7 +102,7 @@ impl Scripts {
 
     /// Forgets all scripts.
     pub async fn flush(&self, engine: &Engine) -> Result<()> {
-        engine.forget_scripts().await?;
+        engine.delete_scripts().await?;
         self.0
             .write()
             .unwrap_or_else(PoisonError::into_inner)

@@ -2,7 +2,7 @@
 //! completions and deletes continue in its space. Dropping a table needs no space, unlike truncating it.
 //!
 //! The table belongs to all servers on the database. Each looks for it once a second, and creates it if it is missing;
-//! if that fails for want of space, the disk is full. So a server notices within a second that another one found the
+//! if that fails because there is no space, the disk is full. So a server notices within a second that another one found the
 //! disk full. The table is not logged, so Postgres empties it after a crash, and it costs no write-ahead log.
 
 use std::time::{Duration, Instant};

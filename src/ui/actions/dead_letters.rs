@@ -10,7 +10,7 @@ use leptos::server_fn::ServerFn;
 use super::input::check_protocol;
 use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
-use crate::engine::{EffectiveState, Engine, Error, JobKey, ReenqueueResult};
+use crate::engine::{EffectiveState, Engine, Error, JobKey, RequeueResult};
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::present::queue_refs::key;
@@ -113,7 +113,7 @@ pub async fn requeue(
         check_protocol(Protocol::Relay, &queue)?;
         let done = context
             .engine
-            .reenqueue_oldest_dead(key(&queue), count)
+            .requeue_oldest_dead(key(&queue), count)
             .await?;
         Ok(requeue_message(done, count, &queue).into())
     })
@@ -133,11 +133,8 @@ pub async fn requeue_jobs(
         check_protocol(Protocol::Relay, &queue)?;
         let count = ids.len();
         let dead = dead_jobs(&context.engine, &queue, ids).await?;
-        let results = context
-            .engine
-            .reenqueue_dead_jobs(key(&queue), dead)
-            .await?;
-        Ok(requeue_message(ReenqueueResult::of(&results), count, &queue).into())
+        let results = context.engine.requeue_dead_jobs(key(&queue), dead).await?;
+        Ok(requeue_message(RequeueResult::of(&results), count, &queue).into())
     })
     .await
 }
@@ -167,7 +164,7 @@ pub async fn requeue_job(
             .pop();
         let dead = dead.ok_or_else(gone)?;
         let page = urls::job(&queue, &dead.id);
-        let requeued = context.engine.reenqueue_dead(key(&queue), dead).await;
+        let requeued = context.engine.requeue_dead(key(&queue), dead).await;
         requeued.map_err(|error| match error {
             Error::NoSuchJob { .. } => gone(),
             Error::JobExists { .. } => format!("{error}; nothing was changed"),
@@ -233,8 +230,8 @@ fn message(verb: &str, done: usize, count: usize, queue: &QueueRef) -> String {
     }
 }
 
-fn requeue_message(done: ReenqueueResult, count: usize, queue: &QueueRef) -> String {
-    let ReenqueueResult { done, conflicts } = done;
+fn requeue_message(done: RequeueResult, count: usize, queue: &QueueRef) -> String {
+    let RequeueResult { done, conflicts } = done;
     let label = queue.label();
     if done == count {
         return format!("Requeued {} in {label}.", jobs_text(done, "dead "));
@@ -289,7 +286,7 @@ mod tests {
     fn the_message_says_why_jobs_were_not_requeued() {
         let queue = QueueRef::relay("mail");
         let message = |done, conflicts, count| {
-            requeue_message(ReenqueueResult { done, conflicts }, count, &queue)
+            requeue_message(RequeueResult { done, conflicts }, count, &queue)
         };
         assert_eq!(message(1, 0, 1), "Requeued 1 dead job in mail.");
         assert_eq!(

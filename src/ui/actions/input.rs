@@ -1,6 +1,6 @@
 //! Checks and conversions of what users type into forms. The errors name the field.
 
-use crate::engine::{NAME_BYTES_MAX, Result, wrong_class};
+use crate::engine::{NAME_BYTES_MAX, Result, invalid_class_reason};
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
 
 /// Maximum duration in seconds, 100 years; more is a mistake.
@@ -27,7 +27,7 @@ pub fn check_name(field: &str, name: &str) -> Result<(), String> {
 
 /// Checks the class of a job.
 pub fn check_class(class: Option<&str>) -> Result<(), String> {
-    match class.and_then(wrong_class) {
+    match class.and_then(invalid_class_reason) {
         Some(wrong) => Err(format!("the class {wrong}")),
         None => Ok(()),
     }

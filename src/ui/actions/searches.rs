@@ -60,7 +60,7 @@ pub static FORGET_SEARCH: Action =
 #[server]
 pub async fn forget_search(name: String, back: String) -> Result<(), PageError> {
     act(&FORGET_SEARCH, &back, async |context| {
-        context.engine.forget_search(&name).await?;
+        context.engine.delete_search(&name).await?;
         Ok(format!("Saved search “{name}” deleted.").into())
     })
     .await

@@ -18,7 +18,7 @@ pub static FORGET_WORKER: Action = Action::new(
     },
 );
 
-/// Removes a worker from the lists until it claims jobs or sends a heartbeat. The message is shown on the page `after`.
+/// Removes a worker from the lists until it asks for jobs or sends a heartbeat. The message is shown on the page `after`.
 #[server]
 pub async fn forget_worker(worker: String, back: String, after: String) -> Result<(), PageError> {
     act(&FORGET_WORKER, &back, async |context| {

@@ -302,7 +302,7 @@ impl Scale {
     }
 
     /// The line at the baseline.
-    pub fn ground(&self) -> AnyView {
+    pub fn baseline(&self) -> AnyView {
         let y = self.floor.to_string();
         view! { <line class="floor" x1="0" x2="100%" y1=y.clone() y2=y /> }.into_any()
     }
@@ -335,7 +335,7 @@ fn drawing(histogram: &Histogram<'_>, bars: &[Bar], total: i64, quantiles: [Stri
             <desc id=about.clone()>{description(bars, quantiles)}</desc>
             {levels.collect_view()}
             {columns.collect_view()}
-            {scale.ground()}
+            {scale.baseline()}
             {times.collect_view()}
         </svg>
     }

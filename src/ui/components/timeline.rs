@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 
 use crate::time;
+use crate::ui::components::basics::number_of;
 use crate::ui::components::icons::icon;
 use crate::ui::components::links::{queue_link, worker_link};
 use crate::ui::components::payload::{FormatBudget, collapsed};
@@ -18,6 +19,14 @@ const WIDTH: f64 = 1000.0;
 
 /// Minimum width of a period, so that it is visible.
 const WIDTH_MIN: f64 = 3.0;
+
+/// Attempts that are drawn, and periods of each: the newest ones.
+const ATTEMPTS_SHOWN: usize = 20;
+
+const PERIODS_SHOWN: usize = 50;
+
+/// Events that are listed: the first one and the newest ones.
+const EVENTS_SHOWN: usize = 200;
 
 /// A note among the events.
 const NOTE: &str = "grid grid-cols-[16px_minmax(0,1fr)] gap-x-2 gap-y-1 rounded-md bg-page px-2.5 py-1 [&>svg]:mt-0.5 [&>svg]:text-muted";
@@ -165,7 +174,7 @@ fn verb(state: EffectiveState) -> &'static str {
     }
 }
 
-fn description(attempt: &Attempt) -> String {
+fn description(attempt: &[Period]) -> String {
     attempt
         .iter()
         .map(|period| {
@@ -193,19 +202,29 @@ pub fn timeline(job: &JobRow, times: &JobTimes, now: i64) -> AnyView {
         .max()
         .unwrap_or(now);
     let whole = (end - start).max(1);
-    let rows = attempts.iter().enumerate().map(|(i, attempt)| {
-        view! {
-            <li>
-                <span>{format!("Attempt {}", i + 1)}</span>
-                {drawing(attempt, start, whole)}
-                <span>{description(attempt)}</span>
-            </li>
-        }
-    });
+    let earlier = attempts.len().saturating_sub(ATTEMPTS_SHOWN);
+    let rows = attempts
+        .iter()
+        .enumerate()
+        .skip(earlier)
+        .map(|(i, attempt)| {
+            let attempt = attempt
+                .get(attempt.len().saturating_sub(PERIODS_SHOWN)..)
+                .unwrap_or_default();
+            view! {
+                <li>
+                    <span>{format!("Attempt {}", i + 1)}</span>
+                    {drawing(attempt, start, whole)}
+                    <span>{description(attempt)}</span>
+                </li>
+            }
+        });
     view! {
         {(!attempts.is_empty())
             .then(|| {
+                let earlier = (earlier > 0).then(|| format!("Showing the newest {ATTEMPTS_SHOWN} of {} attempts.", time::number(number_of(attempts.len()))));
                 view! {
+                    {earlier.map(|note| view! { <p class="text-muted wrap-anywhere">{note}</p> })}
                     <ol class="*:grid *:grid-cols-[80px_minmax(0,1fr)_minmax(0,280px)] *:items-center *:gap-3 *:py-0.75 *:text-sm max-sm:*:grid-cols-1 max-sm:*:gap-0.5 [&_span]:text-muted">{rows.collect_view()}</ol>
                     <p class="mb-3 flex flex-wrap justify-between gap-x-3 py-1 pr-73 pl-23 text-xs text-muted max-sm:px-0 max-sm:pb-0">
                         <span>{time::utc(start)}</span>
@@ -219,7 +238,7 @@ pub fn timeline(job: &JobRow, times: &JobTimes, now: i64) -> AnyView {
     .into_any()
 }
 
-fn drawing(attempt: &Attempt, start: i64, whole: i64) -> AnyView {
+fn drawing(attempt: &[Period], start: i64, whole: i64) -> AnyView {
     let scale = |span: i64| span as f64 / whole as f64 * WIDTH;
     let rects = attempt.iter().map(|period| {
         let width = scale(period.to - period.from).max(WIDTH_MIN);
@@ -236,15 +255,22 @@ fn drawing(attempt: &Attempt, start: i64, whole: i64) -> AnyView {
     .into_any()
 }
 
-/// The history as a list: the time, the time since the previous event, and the event.
+/// The history as a list: the time, the time since the previous event, and the event. Of a long one, the first event
+/// and the newest ones.
 pub fn events(queue_ref: &QueueRef, history: &[Entry]) -> AnyView {
-    let mut before: Option<i64> = None;
     let budget = FormatBudget::default();
-    let entries = history
-        .iter()
-        .map(|entry| {
-            let gap = before.map(|before| format!("+{}", time::span(entry.when - before)));
-            before = Some(entry.when);
+    let omitted = history.len().saturating_sub(EVENTS_SHOWN);
+    let note = (omitted > 0).then(|| {
+        let (shown, all) = (EVENTS_SHOWN - 1, time::number(number_of(history.len())));
+        view! { <p class="text-muted wrap-anywhere">{format!("Showing the first and the newest {shown} of {all} events. The API returns all of them.")}</p> }
+    });
+    let first = history.first().map(|first| (first, None)).into_iter();
+    let newest = history.iter().skip(1 + omitted);
+    let newest = newest.zip(history.iter().skip(omitted).map(Some));
+    let entries = first
+        .chain(newest)
+        .map(|(entry, before)| {
+            let gap = before.map(|before| format!("+{}", time::span(entry.when - before.when)));
             view! {
                 <li>
                     {exact_millis(entry.when)}
@@ -254,7 +280,7 @@ pub fn events(queue_ref: &QueueRef, history: &[Entry]) -> AnyView {
             }
         })
         .collect_view();
-    view! { <ol class="*:grid *:grid-cols-[204px_80px_minmax(0,1fr)] *:gap-3 *:border-t *:border-line *:py-1 *:text-sm max-sm:*:grid-cols-[minmax(0,1fr)_auto] max-sm:[&>li>div]:col-span-full [&_a]:underline [&>li>span]:text-right [&>li>span]:text-muted [&>li>time]:text-muted" aria-label="History">{entries}</ol> }.into_any()
+    view! { {note} <ol class="*:grid *:grid-cols-[204px_80px_minmax(0,1fr)] *:gap-3 *:border-t *:border-line *:py-1 *:text-sm max-sm:*:grid-cols-[minmax(0,1fr)_auto] max-sm:[&>li>div]:col-span-full [&_a]:underline [&>li>span]:text-right [&>li>span]:text-muted [&>li>time]:text-muted" aria-label="History">{entries}</ol> }.into_any()
 }
 
 /// An event of a job in `queue_ref`, in words.
@@ -319,158 +345,4 @@ pub fn line(entry: &Entry, queue_ref: &QueueRef, budget: &FormatBudget) -> AnyVi
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ui::model::job::Entry;
-    use crate::ui::model::job::EventKind;
-    use crate::ui::model::job::JobTimes;
-    use crate::ui::model::queue_ref::Protocol;
-    use crate::ui::model::state::EffectiveState;
-
-    fn shape(
-        state: EffectiveState,
-        available_at: i64,
-        history: &[(EventKind, i64)],
-        now: i64,
-    ) -> Shape {
-        let entry = |(what, when): &(EventKind, i64)| Entry {
-            what: *what,
-            when: *when,
-            subject: None,
-            detail: None,
-            message: None,
-        };
-        let times = JobTimes {
-            created: 0,
-            state_since: 0,
-            available_at,
-            expires: None,
-            history: history.iter().map(entry).collect(),
-        };
-        let description =
-            |attempt: &Attempt| attempt.iter().map(|s| (s.state, s.from, s.to)).collect();
-        // Only the stalled period depends on the protocol.
-        attempts(Protocol::Lmstfy, state, &times, now)
-            .iter()
-            .map(description)
-            .collect()
-    }
-
-    type Shape = Vec<Vec<(EffectiveState, i64, i64)>>;
-
-    #[test]
-    fn every_attempt_has_a_row() {
-        use EventKind::{Done, Popped, Put, Retried};
-        let history = [
-            (Put, 0),
-            (Popped, 5),
-            (Retried, 9),
-            (Popped, 12),
-            (Done, 20),
-        ];
-        assert_eq!(
-            shape(EffectiveState::Complete, 0, &history, 1000),
-            [
-                vec![
-                    (EffectiveState::Waiting, 0, 5),
-                    (EffectiveState::Running, 5, 9)
-                ],
-                vec![
-                    (EffectiveState::Waiting, 9, 12),
-                    (EffectiveState::Running, 12, 20)
-                ],
-            ]
-        );
-    }
-
-    #[test]
-    fn the_timeline_shows_dead_letter_and_respawn() {
-        use EventKind::{DeadLettered, Popped, Put, Respawned, TimedOut};
-        let mut history = vec![(Put, 0), (Popped, 5), (TimedOut, 9), (DeadLettered, 9)];
-        let ran = vec![
-            (EffectiveState::Waiting, 0, 5),
-            (EffectiveState::Running, 5, 9),
-        ];
-        assert_eq!(
-            shape(EffectiveState::Dead, 0, &history, 50),
-            vec![ran.clone()]
-        );
-        history.push((Respawned, 30));
-        let dead = [ran, vec![(EffectiveState::Dead, 9, 30)]].concat();
-        assert_eq!(
-            shape(EffectiveState::Waiting, 30, &history, 50),
-            [dead, vec![(EffectiveState::Waiting, 30, 50)]]
-        );
-    }
-
-    #[test]
-    fn periods_in_progress_end_now() {
-        use EventKind::{Popped, Put};
-        assert_eq!(
-            shape(EffectiveState::Running, 0, &[(Put, 0), (Popped, 5)], 30),
-            [vec![
-                (EffectiveState::Waiting, 0, 5),
-                (EffectiveState::Running, 5, 30)
-            ]]
-        );
-        assert_eq!(
-            shape(EffectiveState::Waiting, 10, &[(Put, 0)], 30),
-            [vec![
-                (EffectiveState::Scheduled, 0, 10),
-                (EffectiveState::Waiting, 10, 30)
-            ]]
-        );
-        assert_eq!(
-            shape(EffectiveState::Depends, 0, &[(Put, 0)], 30),
-            [vec![(EffectiveState::Depends, 0, 30)]]
-        );
-    }
-
-    #[test]
-    fn a_note_does_not_change_the_state() {
-        use EventKind::{Note, Popped, Put};
-        let history = [(Put, 0), (Note, 2), (Popped, 5), (Note, 9)];
-        assert_eq!(
-            shape(EffectiveState::Running, 0, &history, 30),
-            [vec![
-                (EffectiveState::Waiting, 0, 5),
-                (EffectiveState::Running, 5, 30)
-            ]]
-        );
-    }
-
-    #[test]
-    fn a_stalled_job_ran_until_its_lease_ended() {
-        let entry = |what, when| Entry {
-            what,
-            when,
-            subject: None,
-            detail: None,
-            message: None,
-        };
-        let times = JobTimes {
-            created: 0,
-            state_since: 5,
-            available_at: 0,
-            expires: Some(95),
-            history: vec![entry(EventKind::Put, 0), entry(EventKind::Popped, 5)],
-        };
-        let found = attempts(Protocol::Qless, EffectiveState::Stalled, &times, 96);
-        let found: Vec<_> = found[0].iter().map(|s| (s.state, s.from, s.to)).collect();
-        assert_eq!(
-            found,
-            [
-                (EffectiveState::Waiting, 0, 5),
-                (EffectiveState::Running, 5, 95),
-                (EffectiveState::Stalled, 95, 96),
-            ]
-        );
-    }
-
-    #[test]
-    fn clocks_that_disagree_make_no_negative_times() {
-        use EventKind::{Popped, Put};
-        let attempts = shape(EffectiveState::Running, 0, &[(Put, 10), (Popped, 5)], 0);
-        assert!(attempts.iter().flatten().all(|(_, from, to)| to >= from));
-    }
-}
+mod tests;

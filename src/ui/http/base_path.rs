@@ -1,5 +1,5 @@
 //! Adds the path below which clients reach the server ([`BasePath`]) to the links of pages, to redirects and to
-//! cookies. The code of the dashboard inside of this layer knows only addresses that begin with `/ui`.
+//! cookies. The code of the dashboard inside this layer knows only addresses that begin with `/ui`.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;

@@ -1,5 +1,5 @@
 //! Compresses responses in pieces, so that a large one does not delay other requests: Brotli takes about 85 ms per MB, on
-//! a thread that serves all.
+//! a thread that also serves other requests.
 
 use std::pin::Pin;
 use std::sync::Arc;

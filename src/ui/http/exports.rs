@@ -259,11 +259,11 @@ async fn selected_jobs(engine: &Engine, request: &PageRequest, format: JobFormat
             "Too many jobs are selected; the limit is {SELECTED_JOBS_MAX}.\n"
         ));
     }
-    let jobs = match load_numbered(engine, &numbers).await {
-        Ok(jobs) => jobs,
+    numbers.reverse();
+    let lines = match load_numbered(engine, &numbers, format.line).await {
+        Ok(lines) => lines,
         Err(error) => return unavailable(&error, "failed to export jobs"),
     };
-    let lines: String = jobs.iter().map(format.line).collect();
     let text = format.titles.to_owned() + &lines;
     (format.file_type.headers("jobs"), text).into_response()
 }
@@ -306,20 +306,20 @@ impl JobExport {
     /// The lines of the next part; possibly none, although there are more.
     async fn part(&mut self) -> Result<String> {
         let mut attempts = 0;
-        let mut part = loop {
+        let part = loop {
             // Each part counts the jobs of all queues.
             let queues = self.engine.known_queues().count();
-            let part = load_part(&self.engine, &self.search, self.after);
+            let (after, max) = (self.after, self.jobs_left);
+            let part = load_part(&self.engine, &self.search, after, max, self.line);
             match blocking::poll_blocking_if_many(queues, part).await {
                 Err(Error::Busy) if attempts < BUSY_MAX => attempts += 1,
                 part => break part?,
             }
         };
-        part.jobs.truncate(self.jobs_left);
-        self.jobs_left -= part.jobs.len();
+        self.jobs_left = self.jobs_left.saturating_sub(part.count);
         self.scanned += part.scanned;
         self.after = part.next;
         self.is_complete = part.next.is_none() || self.jobs_left == 0;
-        Ok(part.jobs.iter().map(self.line).collect())
+        Ok(part.lines)
     }
 }

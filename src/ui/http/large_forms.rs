@@ -1,5 +1,5 @@
 //! Forms with long texts: they are parsed and rendered without delaying other requests, and a page that shows a rejected
-//! form again contains only so much of it.
+//! form again contains only its first 1 MiB.
 
 use std::sync::LazyLock;
 use std::time::Duration;

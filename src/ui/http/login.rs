@@ -148,7 +148,7 @@ pub async fn sign_out(State(dashboard): State<Dashboard>, info: RequestInfo) -> 
             return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
         }
     }
-    let cookie = cookies::no_session();
+    let cookie = cookies::delete_session();
     ([(header::SET_COOKIE, cookie)], Redirect::to(LOGIN)).into_response()
 }
 

@@ -16,12 +16,12 @@ use crate::ui::model::queue_ref::Protocol;
 use crate::ui::model::series::StatisticsQuery;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::daily_stats::model::{DurationStats, StatsView};
+use crate::ui::pages::daily_stats::model::{DailyStatsView, DurationStats};
 use crate::ui::pages::queue::{Tab, api_segment, head};
 use crate::ui::urls;
 
 #[component]
-pub fn StatsPage() -> impl IntoView {
+pub fn DailyStatsPage() -> impl IntoView {
     let request = page_request();
     let day = request.param("day").unwrap_or_default();
     loaded(load::stats(request.queue().0, day), move |view| {
@@ -29,7 +29,7 @@ pub fn StatsPage() -> impl IntoView {
     })
 }
 
-fn page(view: &StatsView, request: &PageRequest) -> AnyView {
+fn page(view: &DailyStatsView, request: &PageRequest) -> AnyView {
     let queue_ref = &view.queue.queue_ref;
     let quiet = view.wait.total + view.run.total + view.failures + view.retries == 0;
     view! {
@@ -42,7 +42,7 @@ fn page(view: &StatsView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-fn curl(view: &StatsView, request: &PageRequest) -> AnyView {
+fn curl(view: &DailyStatsView, request: &PageRequest) -> AnyView {
     let name = api_segment(&view.queue.queue_ref.name);
     let path = format!("/stats/{name}/{}", time::date(view.day));
     let line = format!("curl {}", shell_quote(&api(request, &path)));
@@ -50,7 +50,7 @@ fn curl(view: &StatsView, request: &PageRequest) -> AnyView {
 }
 
 /// The day, and links to other days.
-fn days(view: &StatsView) -> AnyView {
+fn days(view: &DailyStatsView) -> AnyView {
     let name = &view.queue.queue_ref;
     let (day, today) = (view.day, view.today);
     let so_far = if day == today { ", so far" } else { "" };
@@ -76,7 +76,7 @@ fn days(view: &StatsView) -> AnyView {
     .into_any()
 }
 
-fn nothing(view: &StatsView) -> AnyView {
+fn nothing(view: &DailyStatsView) -> AnyView {
     let when = match view.day - view.today {
         0 => "No activity in this queue today.",
         1.. => "This day is in the future.",
@@ -93,7 +93,7 @@ fn nothing(view: &StatsView) -> AnyView {
     .into_any()
 }
 
-fn content(view: &StatsView) -> AnyView {
+fn content(view: &DailyStatsView) -> AnyView {
     let protocol = view.queue.queue_ref.protocol;
     view! {
         {count_tiles(view)}
@@ -137,7 +137,7 @@ fn content(view: &StatsView) -> AnyView {
 }
 
 /// The counts of the day.
-fn count_tiles(view: &StatsView) -> AnyView {
+fn count_tiles(view: &DailyStatsView) -> AnyView {
     let queue_ref = &view.queue.queue_ref;
     let done = match queue_ref.protocol {
         Protocol::Qless | Protocol::Relay | Protocol::Jobq => "completed",

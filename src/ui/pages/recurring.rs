@@ -23,7 +23,7 @@ use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::recurring::RecurringRow;
 use crate::ui::page_request::{PageRequest, page_request};
-use crate::ui::pages::recurring::model::RecurringsView;
+use crate::ui::pages::recurring::model::RecurringJobsView;
 use crate::ui::urls;
 
 /// The units for an interval: length in seconds, and name.
@@ -41,7 +41,7 @@ const FORM_FIELDS: [&str; 13] = [
 ];
 
 #[component]
-pub fn RecurringsPage() -> impl IntoView {
+pub fn RecurringJobsPage() -> impl IntoView {
     let request = page_request();
     let queue = request.param("queue").filter(|queue| !queue.is_empty());
     loaded(
@@ -50,7 +50,7 @@ pub fn RecurringsPage() -> impl IntoView {
     )
 }
 
-fn page(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> AnyView {
+fn page(view: &RecurringJobsView, queue: Option<&str>, request: &PageRequest) -> AnyView {
     let path = queue.map_or_else(|| "/ui/recurring".to_owned(), urls::recurring_in);
     view! {
         <Title text="Recurring jobs" />
@@ -248,7 +248,7 @@ pub fn job_fields(form: &str, priority: String, retries: String, backlog: String
 }
 
 /// The form for a new recurring job. The address contains the initial values, so that an error keeps the user's input.
-fn form(view: &RecurringsView, queue: Option<&str>, request: &PageRequest) -> AnyView {
+fn form(view: &RecurringJobsView, queue: Option<&str>, request: &PageRequest) -> AnyView {
     let typed = |name: &str| request.param(name).unwrap_or_default();
     let open = FORM_FIELDS.iter().any(|name| request.param(name).is_some());
     let unit = typed("unit").parse().unwrap_or(60);

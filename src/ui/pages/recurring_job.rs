@@ -28,18 +28,18 @@ use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::recurring::{
     backlog, cron_fields, data_field, interval_fields, job_fields, label_fields, summary,
 };
-use crate::ui::pages::recurring_job::model::RecurringView;
+use crate::ui::pages::recurring_job::model::RecurringJobView;
 use crate::ui::urls::encoding::segment;
 
 #[component]
-pub fn RecurringPage() -> impl IntoView {
+pub fn RecurringJobPage() -> impl IntoView {
     let request = page_request();
     loaded(load::recurring(request.name(2)), move |view| {
         page(&view, &request)
     })
 }
 
-fn page(view: &RecurringView, request: &PageRequest) -> AnyView {
+fn page(view: &RecurringJobView, request: &PageRequest) -> AnyView {
     let row = &view.row;
     let name = row
         .klass
@@ -85,7 +85,7 @@ fn page(view: &RecurringView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-fn facts(view: &RecurringView, request: &PageRequest) -> AnyView {
+fn facts(view: &RecurringJobView, request: &PageRequest) -> AnyView {
     let row = &view.row;
     let tags = if row.tags.is_empty() {
         "none".into_any()
@@ -123,7 +123,7 @@ fn facts(view: &RecurringView, request: &PageRequest) -> AnyView {
 const DAY_US: i64 = 86_400_000_000;
 
 /// The due times of the next jobs.
-fn next_runs(view: &RecurringView) -> AnyView {
+fn next_runs(view: &RecurringJobView) -> AnyView {
     if view.next_runs.is_empty() {
         return if view.row.is_paused {
             "none while paused"
@@ -154,7 +154,7 @@ fn buttons(row: &RecurringRow, request: &PageRequest) -> AnyView {
     view! { {button(RunRecurring::PATH, "Run now")} {button(action, word)} }.into_any()
 }
 
-fn change(view: &RecurringView, request: &PageRequest) -> AnyView {
+fn change(view: &RecurringJobView, request: &PageRequest) -> AnyView {
     if !may_post(ChangeRecurring::PATH) {
         return ().into_any();
     }

@@ -145,7 +145,7 @@ fn drawing(view: &ScheduledView, request: &PageRequest) -> AnyView {
             <title id="hours-title">"Jobs due per hour"</title>
             <desc id="hours-about">{description(view, request)}</desc>
             {bars.collect_view()}
-            {scale.ground()}
+            {scale.baseline()}
             {times.collect_view()}
         </svg>
     }

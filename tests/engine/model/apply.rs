@@ -162,7 +162,7 @@ impl Model {
             Step::Delete(queue, ids) => self.delete(queue, ids),
             Step::ReenqueueDead(queue, places) => {
                 let keys = self.dead_keys(queue, places);
-                each(keys.iter().map(|key| self.reenqueue_dead(queue, key)))
+                each(keys.iter().map(|key| self.requeue_dead(queue, key)))
             }
             Step::ReenqueueOldest(queue, count) => self.reenqueue_oldest(queue, *count),
             Step::DeleteDead(queue, places) => {

@@ -248,7 +248,7 @@ impl Model {
             (JobAction::Retry, Protocol::Qless) => self.retry_failed(&id).is_ok(),
             (JobAction::Retry, Protocol::Lmstfy) => self.respawn_job(key, 0).is_ok(),
             (JobAction::Retry, Protocol::Relay) => {
-                state == State::Dead && self.reenqueue_dead(&queue, key).is_ok()
+                state == State::Dead && self.requeue_dead(&queue, key).is_ok()
             }
             (JobAction::Retry, Protocol::Jobq) => false,
             (_, Protocol::Lmstfy | Protocol::Relay | Protocol::Jobq) => false,

@@ -247,7 +247,7 @@ impl Model {
             .collect()
     }
 
-    pub fn reenqueue_dead(&mut self, queue: &QueueKey, dead: &Key) -> Result<String, String> {
+    pub fn requeue_dead(&mut self, queue: &QueueKey, dead: &Key) -> Result<String, String> {
         let Some(job) = self.jobs.get(dead).cloned() else {
             return refuse("NoSuchJob");
         };
@@ -274,7 +274,7 @@ impl Model {
     pub fn reenqueue_oldest(&mut self, queue: &QueueKey, count: usize) -> Outcome {
         let mut dead = self.dead(queue);
         dead.truncate(count);
-        let each = dead.iter().map(|key| self.reenqueue_dead(queue, key));
+        let each = dead.iter().map(|key| self.requeue_dead(queue, key));
         let done = each.filter(Result::is_ok).count();
         format!("{done} {}", dead.len() - done)
     }

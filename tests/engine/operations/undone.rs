@@ -7,7 +7,7 @@ use switchyard::query::Query;
 async fn undo_restores_canceled_jobs_unchanged() {
     let engine = open(false).await;
     fill(&engine).await;
-    let before = find(&engine, "").await;
+    let before = find_whole(&engine, "").await;
     assert_eq!(before.len(), 12);
     let operation = run(&engine, JobAction::Cancel, "").await;
     assert_eq!((operation.done, operation.skipped), (12, 0));
@@ -18,7 +18,7 @@ async fn undo_restores_canceled_jobs_unchanged() {
     let undone = undo(&engine, operation.id).await;
     assert_eq!(undone.state, OperationState::Undone);
     assert_eq!((undone.restored, undone.not_restored), (12, 0));
-    assert_same(&before, &find(&engine, "").await);
+    assert_same(&before, &find_whole(&engine, "").await);
     assert_consistent(&engine).await;
     assert_counts(&engine, 0.0).await;
     assert_eq!(ids(&find(&engine, "tag:vip").await), ["letter"]);
@@ -114,12 +114,12 @@ async fn operations_respawn_and_requeue_dead_jobs() {
     assert_eq!(skips, [("taken".to_owned(), taken.to_owned())]);
     assert_eq!(count(&engine, "state:waiting").await, 3);
     // Jobs that are still dead can be deleted, and are dead again after the undo.
-    let before = find(&engine, "").await;
+    let before = find_whole(&engine, "").await;
     let operation = run(&engine, JobAction::Cancel, "state:dead").await;
     assert_eq!(operation.done, 1);
     assert_consistent(&engine).await;
     undo(&engine, operation.id).await;
-    assert_same(&before, &find(&engine, "").await);
+    assert_same(&before, &find_whole(&engine, "").await);
     assert_consistent(&engine).await;
     engine.close().await;
 }

@@ -71,6 +71,25 @@ async fn an_idle_connection_occupies_no_memory() {
 }
 
 #[tokio::test]
+async fn idle_connections_keep_no_buffers_for_replies() {
+    let (server, address) = server(&[]).await;
+    let text = "x".repeat(60_000);
+    let mut idle = Vec::new();
+    let mut before = 0.0;
+    for n in 0..450 {
+        if n == 50 {
+            before = server.memory_mb();
+        }
+        let mut redis = Redis::connect(&address).await;
+        assert_eq!(redis.call(&["ECHO", &text]).await, *text);
+        idle.push(redis);
+    }
+    // With a buffer of 64 KiB each, 26 MB more.
+    let grown = server.memory_mb() - before;
+    assert!(grown < 20.0, "{grown} MB");
+}
+
+#[tokio::test]
 async fn an_open_transaction_is_discarded_in_time() {
     let (_server, address) = server(&IMPATIENT).await;
     let mut redis = Redis::connect(&address).await;

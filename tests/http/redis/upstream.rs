@@ -64,6 +64,27 @@ async fn no_worker_fails_a_job_without_retries() {
     assert_eq!(failure["worker"], "w");
 }
 
+/// Clients of qless-core send an empty list whenever they move a job.
+#[tokio::test]
+async fn an_empty_list_of_dependencies_keeps_those_of_the_job() {
+    let (_server, address) = server(&[CLOCK]).await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    let put = ["put", "w", "q", "a", "K", "{}", "0"];
+    redis.at(0, &put).await;
+    let put = ["put", "w", "q", "b", "K", "{}", "0", "depends", r#"["a"]"#];
+    redis.at(0, &put).await;
+    for none in ["[]", "{}"] {
+        let put = ["put", "w", "other", "b", "K", "{}", "0", "depends", none];
+        redis.at(1, &put).await;
+        let job = redis.json(1, &["get", "b"]).await;
+        assert_eq!(
+            (&job["state"], &job["queue"]),
+            (&json!("depends"), &json!("other"))
+        );
+        assert_eq!(job["dependencies"], json!(["a"]), "{none}");
+    }
+}
+
 #[tokio::test]
 async fn errors_call_a_job_scheduled_until_it_is_popped() {
     let (server, address) = server(&[CLOCK]).await;

@@ -61,9 +61,25 @@ pub const NEXT: &str = scan_columns!("jobs AS j WHERE j.seq < $1 ORDER BY j.seq 
 pub const BY_SEQ: &str =
     scan_columns!("rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC");
 
+/// The memory in bytes of the longest texts that [`scanned_job`] reads. Short tags occupy several times their length.
+macro_rules! scan_sizes {
+    ($rest:literal) => {
+        concat!(
+            "SELECT j.seq, CAST(4 * octet_length(j.tags) + coalesce(octet_length(j.failure_message), 0)
+             + coalesce(octet_length(j.klass), 0) AS BIGINT) FROM ",
+            $rest
+        )
+    };
+}
+
+pub const NEXT_SIZES: &str =
+    scan_sizes!("jobs AS j WHERE j.seq < $1 ORDER BY j.seq DESC LIMIT $2 + 0");
+pub const SIZES_BY_SEQ: &str =
+    scan_sizes!("rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC");
+
 pub const SUMMARIES: &str = concat!(
     "SELECT ",
-    job_columns!(brief: "1000"),
+    job_columns!(listed),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) ORDER BY j.seq DESC"
 );
 

@@ -41,7 +41,7 @@ impl WriteRequest {
 /// runs alone.
 pub fn too_large(
     requests: &mut [WriteRequest],
-    weight: impl Fn(&WriteRequest) -> usize,
+    mut weight: impl FnMut(&WriteRequest) -> usize,
 ) -> StoreError {
     for request in requests {
         let twice = request.weight.saturating_mul(2).max(1);

@@ -1,5 +1,7 @@
 //! Bulk operations: count, start, stop, undo.
 
+use std::cmp::Reverse;
+
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
@@ -15,6 +17,9 @@ use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::qless::cancel::cancel;
 use crate::search::Search;
 use crate::store::Statement;
+
+/// Selected jobs whose sizes and tags are read at once: each can have 512 KB of tags.
+const SIZED_AT_ONCE: usize = 16;
 
 impl Engine {
     /// Counts the jobs an operation would apply to. A search counts up to 1,000,000 jobs, for up to 2 s.
@@ -32,15 +37,21 @@ impl Engine {
                 return Ok(Err(OperationError::TooManyJobs));
             }
             Subject::Jobs(numbers) => {
-                let mut jobs = self.jobs_with_sizes(numbers).await?;
-                jobs.retain(|(job, _)| queues.contains_key(&job.queue) && !job.is_expired(now));
-                for (job, bytes) in &jobs {
-                    let queue = queues.get(&job.queue).map(|queue| &queue.key);
-                    queue.inspect(|queue| estimate.add_job(action, job, queue, *bytes, now));
+                let mut numbers = numbers.clone();
+                numbers.sort_unstable_by_key(|number| Reverse(*number));
+                for some in numbers.chunks(SIZED_AT_ONCE) {
+                    for (job, bytes) in self.jobs_with_sizes(some).await? {
+                        let Some(queue) = queues.get(&job.queue).filter(|_| !job.is_expired(now))
+                        else {
+                            continue;
+                        };
+                        estimate.add_job(action, &job, &queue.key, bytes, now);
+                        if newest.len() < SAMPLES {
+                            newest.push(job.seq);
+                        }
+                    }
                 }
-                let samples = jobs.iter().take(SAMPLES).map(|(job, _)| job.seq);
-                let samples: Vec<i64> = samples.collect();
-                estimate.samples = self.job_summaries(&samples, &queues, now).await?;
+                estimate.samples = self.job_summaries(&newest, &queues, now).await?;
                 return Ok(Ok(estimate));
             }
             Subject::Search(text) => match Search::parse(text) {
@@ -80,7 +91,7 @@ impl Engine {
         if let JobAction::Move { queue } = &new.action {
             let _room = self.reserve_room([&QueueKey::qless(queue)])?;
         }
-        let _adding = self.operation_runner().begin_to_add().await;
+        let _adding = self.operation_runner().lock_additions().await;
         let active = self.readers().rows(Statement::new(rows::COUNT_ACTIVE, []));
         if active.await?.first().map_or(Ok(0), |row| row.int(0))? >= ACTIVE_MAX {
             return Ok(Err(OperationError::TooManyOperations));

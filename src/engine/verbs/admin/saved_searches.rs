@@ -50,7 +50,7 @@ impl Engine {
     }
 
     /// Deletes a saved search, if it exists.
-    pub async fn forget_search(&self, name: &str) -> Result<()> {
+    pub async fn delete_search(&self, name: &str) -> Result<()> {
         let saved = self.saved_searches().await?;
         if !saved.iter().any(|saved| saved.name == name) {
             return Ok(());

@@ -43,7 +43,7 @@ impl Engine {
     }
 
     /// Forgets all scripts.
-    pub async fn forget_scripts(&self) -> Result<()> {
+    pub async fn delete_scripts(&self) -> Result<()> {
         self.write(Needs::default(), None, 1, move |work| {
             work.add_statements([Statement::new(FORGET, [])]);
             Ok(())

@@ -85,7 +85,7 @@ pub fn publish(work: &mut UnitOfWork, queue: &QueueKey, publish: &Publish) -> St
     job.remaining = job.retries;
     job.body = publish.body.as_str().into();
     job.attributes.clone_from(&publish.attributes);
-    job.expires_at = ends_after(work, publish.ttl_s);
+    job.expires_at = expires_at_for(work, publish.ttl_s);
     let trace = work.trace.traceparent();
     job.history
         .push(EventKind::Put, now, Some(&queue.name), trace.as_deref());
@@ -96,6 +96,6 @@ pub fn publish(work: &mut UnitOfWork, queue: &QueueKey, publish: &Publish) -> St
 }
 
 /// The expiry time of a job with this time to live; `None` for 0.
-pub fn ends_after(work: &UnitOfWork, ttl_s: u32) -> Option<crate::engine::Time> {
+pub fn expires_at_for(work: &UnitOfWork, ttl_s: u32) -> Option<crate::engine::Time> {
     (ttl_s > 0).then(|| work.now.plus_seconds(f64::from(ttl_s)))
 }

@@ -7,7 +7,7 @@ use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::unit_of_work::{Needs, Oldest, UnitOfWork};
 use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
 use crate::engine::verbs::lifecycle::check_dead;
-use crate::engine::verbs::lmstfy::publish::ends_after;
+use crate::engine::verbs::lmstfy::publish::expires_at_for;
 use crate::engine::verbs::{ItemResults, needs_of_oldest};
 
 impl Engine {
@@ -49,7 +49,7 @@ impl Engine {
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::NotDead`].
 pub fn respawn(work: &mut UnitOfWork, key: &JobKey, ttl_s: u32) -> Result<()> {
-    let (now, expires_at) = (work.now, ends_after(work, ttl_s));
+    let (now, expires_at) = (work.now, expires_at_for(work, ttl_s));
     let place = work.next_tick();
     let job = work
         .job_mut(key)

@@ -13,20 +13,20 @@ use crate::engine::verbs::relay::enqueue::{Enqueue, enqueue};
 use crate::engine::verbs::relay::needs_of_jobs;
 
 /// The assumed size in bytes of a dead job that is enqueued again. The actual size is not known before it is loaded.
-const REENQUEUED_BYTES: usize = 128 * 1024;
+const REQUEUED_BYTES: usize = 128 * 1024;
 
 /// The result of enqueueing dead jobs again. Jobs in neither count were no longer dead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReenqueueResult {
+pub struct RequeueResult {
     pub done: usize,
     /// Jobs that stay dead because the queue has a job with the same ID.
     pub conflicts: usize,
 }
 
-impl ReenqueueResult {
-    pub fn of(each: &[Result<()>]) -> ReenqueueResult {
+impl RequeueResult {
+    pub fn of(each: &[Result<()>]) -> RequeueResult {
         let is_conflict = |done: &Result<()>| matches!(done, Err(Error::JobExists { .. }));
-        ReenqueueResult {
+        RequeueResult {
             done: each.iter().filter(|done| done.is_ok()).count(),
             conflicts: each.iter().filter(|done| is_conflict(done)).count(),
         }
@@ -38,7 +38,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`NoSuchJob`, `NotDead`, `JobExists`, `TooMany`](crate::engine::Error).
-    pub async fn reenqueue_dead(&self, queue: QueueKey, dead: JobKey) -> Result<()> {
+    pub async fn requeue_dead(&self, queue: QueueKey, dead: JobKey) -> Result<()> {
         let _room = self.reserve_room([&queue])?;
         let needs = Needs {
             jobs: vec![dead.clone()],
@@ -46,43 +46,43 @@ impl Engine {
             ..needs_of_jobs([(&queue, &dead.id)])
         };
         self.write(needs, None, 1, move |work| {
-            reenqueue_dead(work, &queue, &dead)
+            requeue_dead(work, &queue, &dead)
         })
         .await
     }
 
-    /// Enqueues dead jobs again, each as [`Engine::reenqueue_dead`] does.
-    pub async fn reenqueue_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> ItemResults<()> {
+    /// Enqueues dead jobs again, each as [`Engine::requeue_dead`] does.
+    pub async fn requeue_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> ItemResults<()> {
         let _room = self.reserve_room([&queue])?;
         let of = queue.clone();
         let need = move |needs: &mut Needs, key: &JobKey| {
             needs.job(key);
             needs.bodies = true;
-            needs.bytes += REENQUEUED_BYTES;
+            needs.bytes += REQUEUED_BYTES;
             needs.in_queues.push((of.clone(), key.id.clone()));
         };
         self.apply_in_batches(dead, None, need, move |work, key| {
-            reenqueue_dead(work, &queue, key)
+            requeue_dead(work, &queue, key)
         })
         .await
     }
 
     /// Enqueues up to `count` dead jobs of the queue again, oldest first. Large numbers are split over several
     /// transactions.
-    pub async fn reenqueue_oldest_dead(
+    pub async fn requeue_oldest_dead(
         &self,
         queue: QueueKey,
         count: usize,
-    ) -> Result<ReenqueueResult> {
+    ) -> Result<RequeueResult> {
         let until = self.shared_now().await?;
         let mut batches = Batches::of(count, MOVE_BATCH);
-        let (mut all, mut after) = (ReenqueueResult::default(), None);
+        let (mut all, mut after) = (RequeueResult::default(), None);
         while let Some(batch) = batches.next() {
             let (keys, last) = self.dead_keys(&queue, after, until, batch).await?;
             after = last;
             batches.found(keys.len());
             let batch_result =
-                ReenqueueResult::of(&self.reenqueue_dead_jobs(queue.clone(), keys).await?);
+                RequeueResult::of(&self.requeue_dead_jobs(queue.clone(), keys).await?);
             all.done += batch_result.done;
             all.conflicts += batch_result.conflicts;
         }
@@ -108,7 +108,7 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::NotDead`], [`Error::JobExists`].
-pub fn reenqueue_dead(work: &mut UnitOfWork, queue: &QueueKey, dead: &JobKey) -> Result<()> {
+pub fn requeue_dead(work: &mut UnitOfWork, queue: &QueueKey, dead: &JobKey) -> Result<()> {
     let now = work.now;
     let job = work.job(dead).ok_or_else(|| Error::NoSuchJob {
         id: dead.id.clone(),

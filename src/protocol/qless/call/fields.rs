@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::ITEMS_MAX;
 use crate::budget::UpTo;
 pub use crate::engine::wrong_name;
-use crate::engine::{NAME_BYTES_MAX, Time, wrong_class};
+use crate::engine::{NAME_BYTES_MAX, Time, invalid_class_reason};
 use crate::memory;
 use crate::protocol::qless::error::ApiError;
 
@@ -101,7 +101,7 @@ impl<'a> Fields<'a> {
     /// The class of a job; `None` if it is missing.
     pub fn class(&self) -> Result<Option<String>, ApiError> {
         let class = self.text("klass")?.map(Cow::into_owned);
-        match class.as_deref().and_then(wrong_class) {
+        match class.as_deref().and_then(invalid_class_reason) {
             Some(wrong) => Err(ApiError::bad("klass", &format!("klass {wrong}"))),
             None => Ok(class),
         }

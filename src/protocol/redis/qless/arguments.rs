@@ -8,7 +8,7 @@ use serde::de::{Deserializer, IgnoredAny, Visitor};
 
 use super::error::CommandError;
 use crate::budget::UpTo;
-use crate::engine::{JobKey, NAME_BYTES_MAX, OffsetPage, QueueKey, Time, wrong_class};
+use crate::engine::{JobKey, NAME_BYTES_MAX, OffsetPage, QueueKey, Time, invalid_class_reason};
 use crate::protocol::body;
 use crate::protocol::qless::{ITEMS_MAX, wrong_name};
 
@@ -71,7 +71,7 @@ impl Arguments {
     /// The class of a job.
     pub fn class(&mut self) -> Result<String, CommandError> {
         let class = self.required("klass")?;
-        match wrong_class(&class) {
+        match invalid_class_reason(&class) {
             Some(wrong) => Err(self.bad(&format!("Arg \"klass\" {wrong}"))),
             None => Ok(class),
         }

@@ -111,7 +111,8 @@ fn read_put(call: &mut Call<'_>) -> Result<(QueueKey, Put), CommandError> {
         priority: options.number("priority")?.map(priority),
         tags: options.names("tags")?,
         retries: options.integer("retries", 0)?,
-        depends,
+        // As in qless-core: its clients send an empty list whenever they move a job.
+        depends: depends.filter(|depends| !depends.is_empty()),
     };
     Ok((queue, put))
 }

@@ -1,7 +1,7 @@
 //! Recurring jobs.
 
 use super::error::CommandError;
-use super::view::{RecurringView, Table, priority};
+use super::view::{RecurringJobView, Table, priority};
 use super::{Arguments, Call, Outcome, json, only};
 use crate::engine::{RECURRING_ID_BYTES_MAX, Recur, RecurringChange};
 use crate::protocol::redis::resp::{Reply, repeated};
@@ -58,7 +58,7 @@ pub async fn recurring(mut call: Call<'_>) -> Outcome {
     let id = call.arguments.name("jid")?;
     match call.engine.recurring(&id).await? {
         None => Ok(Reply::Null),
-        Some(job) => json(&RecurringView {
+        Some(job) => json(&RecurringJobView {
             job: &job,
             queues: call.engine.known_queues(),
         }),

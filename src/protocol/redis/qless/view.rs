@@ -97,12 +97,12 @@ impl Serialize for JobView<'_> {
 }
 
 /// A recurring job.
-pub struct RecurringView<'a> {
+pub struct RecurringJobView<'a> {
     pub job: &'a Recurring,
     pub queues: &'a Queues,
 }
 
-impl Serialize for RecurringView<'_> {
+impl Serialize for RecurringJobView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let job = self.job;
         let mut map = serializer.serialize_map(None)?;

@@ -21,7 +21,7 @@ use crate::ui::page_request::PageRequest;
 use crate::ui::urls;
 
 /// Lists load at most this many dependencies of a job (`job_columns!(brief)`); then the number is a lower bound.
-const LISTED_EDGES_MAX: usize = 101;
+const LISTED_EDGES_MAX: usize = 100;
 
 /// Maximum number of tags of a job in a list; the job's page shows the others.
 const TAGS_LISTED: usize = 20;

@@ -7,17 +7,17 @@ use crate::engine::{Durations, Engine, Result, Time};
 use crate::ui::context::read_or_missing;
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
-use crate::ui::pages::daily_stats::model::{DurationStats, StatsView};
+use crate::ui::pages::daily_stats::model::{DailyStatsView, DurationStats};
 use crate::ui::present::queue_refs::key;
 use crate::ui::present::queue_row;
 use crate::ui::present::workers::activity;
 
 /// The statistics of a queue on a UTC day, `YYYY-MM-DD`; of today if `day` is empty.
 #[server]
-pub async fn stats(queue_ref: QueueRef, day: String) -> Result<StatsView, PageError> {
+pub async fn stats(queue_ref: QueueRef, day: String) -> Result<DailyStatsView, PageError> {
     read_or_missing(
         Role::Viewer,
-        async |context| load_stats(&context.engine, &queue_ref, &day).await,
+        async |context| load_daily_stats(&context.engine, &queue_ref, &day).await,
         || {
             let name = queue_ref.label();
             match day.is_empty() {
@@ -33,11 +33,11 @@ pub async fn stats(queue_ref: QueueRef, day: String) -> Result<StatsView, PageEr
 
 /// The statistics of a queue on `day`, `YYYY-MM-DD` or empty for today; `None` if the queue does not exist, the day is
 /// invalid, or the queue is a Jobq queue, which has no such statistics.
-pub async fn load_stats(
+pub async fn load_daily_stats(
     engine: &Engine,
     queue_ref: &QueueRef,
     day: &str,
-) -> Result<Option<StatsView>> {
+) -> Result<Option<DailyStatsView>> {
     let key = key(queue_ref);
     let now = engine.now(None);
     let moment = if day.is_empty() {
@@ -53,7 +53,7 @@ pub async fn load_stats(
     let stats = engine.stats(&key, moment).await?;
     let queue = queue_row(&queue);
     let (_, trend) = activity(engine, &key, &queue).await?;
-    Ok(Some(StatsView {
+    Ok(Some(DailyStatsView {
         trend,
         queue,
         day: moment.day(),

@@ -7,7 +7,7 @@ use crate::ui::model::queue_trend::QueueTrend;
 
 /// The events of a queue on one UTC day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StatsView {
+pub struct DailyStatsView {
     pub queue: QueueRow,
     /// How fast it grows or shrinks, if it has waiting jobs and is not paused.
     pub trend: Option<QueueTrend>,

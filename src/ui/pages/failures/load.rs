@@ -73,6 +73,9 @@ const LISTED_MESSAGES: usize = 200;
 /// Maximum size of the names and newest messages of groups that a filter is compared with, in bytes.
 const FILTERED_BYTES_MAX: u64 = 16 << 20;
 
+/// Groups whose messages are in memory at the same time.
+const FILTERED_AT_ONCE: usize = 500;
+
 /// Maximum number of kinds of messages, and of queues and workers, on the page of a group.
 const KINDS_SHOWN: usize = 20;
 
@@ -138,12 +141,16 @@ pub async fn load_failures(
     let all = engine.failure_groups().await?;
     let failed = all.iter().map(|group| group.count).sum();
     let in_range = block_in_place_if_many(all.len(), || most_failed_since(&all, since));
-    let allowance = engine.allowance(FILTERED_BYTES_MAX);
-    let (matching, unchecked) = filtered(&all, in_range, text, allowance).await?;
+    let (matching, unchecked) = filtered(engine, &all, in_range, text).await?;
     let more = matching.len().saturating_sub(GROUPS_MAX);
     let shown = matching.iter().take(GROUPS_MAX);
-    let rows = with_mutes(engine, shown.filter_map(|index| all.get(*index))).await?;
+    let mut rows = with_mutes(engine, shown.filter_map(|index| all.get(*index))).await?;
     drop(all);
+    let names: Vec<&str> = rows.iter().map(|row| row.group.as_str()).collect();
+    let mut messages = engine.newest_messages(&names).await?;
+    for row in &mut rows {
+        row.message = messages.remove(&row.group);
+    }
     let mut groups = load_details(engine, rows, since, now).await?;
     count_new(engine, &mut groups, seen).await?;
     groups.sort_by(|a, b| {
@@ -176,44 +183,62 @@ fn most_failed_since(groups: &[FailureGroup], since: Option<Time>) -> Vec<usize>
 /// Those of the groups with these indexes whose name or newest message contains the text, in any case, and how many were
 /// not compared with it.
 async fn filtered(
-    groups: &Arc<Vec<FailureGroup>>,
+    engine: &Engine,
+    groups: &[FailureGroup],
     indexes: Vec<usize>,
     text: &str,
-    mut allowance: Allowance,
 ) -> Result<(Vec<usize>, usize)> {
     if text.is_empty() {
         return Ok((indexes, 0));
     }
-    let indexes = Arc::new(indexes);
-    let evaluate = {
-        let (groups, indexes, text) = (
-            Arc::clone(groups),
-            Arc::clone(&indexes),
-            text.to_lowercase(),
-        );
-        let holds = move |word: &str| word.to_lowercase().contains(&text);
-        move |budget: &mut Budget| {
-            let mut matches = Vec::with_capacity(indexes.len());
-            let mut spent = None;
-            for group in indexes.iter().filter_map(|index| groups.get(*index)) {
-                let message = group.message.as_deref().unwrap_or_default();
-                if let Err(exceeded) = budget.spend(group.group.len() + message.len()) {
-                    spent = Some(exceeded);
-                    break;
-                }
-                matches.push(holds(&group.group) || holds(message));
+    let text: Arc<str> = text.to_lowercase().into();
+    let mut allowance = engine.allowance(FILTERED_BYTES_MAX);
+    let (mut matching, mut compared) = (Vec::new(), 0);
+    for some in indexes.chunks(FILTERED_AT_ONCE) {
+        let names = some.iter().filter_map(|index| groups.get(*index));
+        let names: Vec<&str> = names.map(|group| group.group.as_str()).collect();
+        let mut messages = engine.newest_messages(&names).await?;
+        let texts = names.iter().map(|name| {
+            let message = messages.remove(*name);
+            ((*name).to_owned(), message.unwrap_or_default())
+        });
+        let matches = matches(texts.collect(), &text, &mut allowance).await?;
+        compared += matches.len();
+        let is_last = matches.len() < some.len();
+        let with_result = some.iter().zip(matches);
+        matching.extend(with_result.filter_map(|(index, is_match)| is_match.then_some(*index)));
+        if is_last {
+            break;
+        }
+    }
+    Ok((matching, indexes.len() - compared))
+}
+
+/// Whether each of these names or its message contains the text, which is in lower case; fewer results if the allowance
+/// is used up.
+async fn matches(
+    all: Vec<(String, String)>,
+    text: &Arc<str>,
+    allowance: &mut Allowance,
+) -> Result<Vec<bool>> {
+    let text = Arc::clone(text);
+    let holds = move |word: &str| word.to_lowercase().contains(&*text);
+    let evaluate = move |budget: &mut Budget| {
+        let mut matches = Vec::with_capacity(all.len());
+        let mut spent = None;
+        for (name, message) in &all {
+            if let Err(exceeded) = budget.spend(name.len() + message.len()) {
+                spent = Some(exceeded);
+                break;
             }
-            Evaluated {
-                value: matches,
-                spent,
-            }
+            matches.push(holds(name) || holds(message));
+        }
+        Evaluated {
+            value: matches,
+            spent,
         }
     };
-    let matches = allowance.run(evaluate).await?.value;
-    let unchecked = indexes.len() - matches.len();
-    let compared = indexes.iter().zip(matches);
-    let matching = compared.filter_map(|(index, is_match)| is_match.then_some(*index));
-    Ok((matching.collect(), unchecked))
+    Ok(allowance.run(evaluate).await?.value)
 }
 
 /// Counts the failures after `seen`.

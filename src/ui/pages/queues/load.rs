@@ -32,7 +32,7 @@ mod tests {
     use crate::ui::pages::dead_letters::load::load_dead;
     use crate::ui::pages::namespaces::load::{load_namespace, load_namespaces};
     use crate::ui::pages::overview::load::load_overview;
-    use crate::ui::pages::recurring::load::load_recurrings;
+    use crate::ui::pages::recurring::load::load_recurring_jobs;
     use crate::ui::pages::scheduled::load::load_scheduled;
     use crate::ui::present::total;
 
@@ -54,7 +54,7 @@ mod tests {
                     load_dead(engine, "", "", 0).await.err(),
                     load_namespaces(engine, true).await.err(),
                     load_namespace(engine, "ns", true).await.err(),
-                    load_recurrings(engine, None, &page).await.err(),
+                    load_recurring_jobs(engine, None, &page).await.err(),
                 ]
             };
             of_request(Box::pin(pages)).await.0

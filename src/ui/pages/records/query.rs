@@ -74,7 +74,7 @@ pub fn form(queue_ref: &QueueRef, filter: &RecordFilter, request: &PageRequest) 
 fn help(queue_ref: &QueueRef, query: Option<&str>, request: &PageRequest) -> AnyView {
     let examples = EXAMPLES.map(|(query, finds)| {
         view! {
-            <li><a href=urls::found(queue_ref, query)><code>{query}</code></a> <span class="block text-xs text-muted">{finds}</span></li>
+            <li><a href=urls::query_results(queue_ref, query)><code>{query}</code></a> <span class="block text-xs text-muted">{finds}</span></li>
         }
     });
     let body = format!(r#"{{"query": {}}}"#, query.unwrap_or(CREATED));

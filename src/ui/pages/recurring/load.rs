@@ -9,7 +9,7 @@ use crate::ui::error::PageError;
 use crate::ui::model::PAGE_ROWS;
 use crate::ui::model::paging::PagePlace;
 use crate::ui::model::recurring::RecurringRow;
-use crate::ui::pages::recurring::model::RecurringsView;
+use crate::ui::pages::recurring::model::RecurringJobsView;
 use crate::ui::present::paging::{neighbors, place};
 use crate::ui::present::queue_refs::queue_names;
 use crate::ui::present::{all_queues, pause_details};
@@ -19,19 +19,19 @@ use crate::ui::present::{all_queues, pause_details};
 pub async fn recurrings(
     queue: Option<String>,
     #[server(default)] page: PagePlace,
-) -> Result<RecurringsView, PageError> {
+) -> Result<RecurringJobsView, PageError> {
     read(Role::Viewer, async |context| {
-        load_recurrings(&context.engine, queue.as_deref(), &page).await
+        load_recurring_jobs(&context.engine, queue.as_deref(), &page).await
     })
     .await
 }
 
 /// A page of the recurring jobs of a queue, or of all queues, sorted by the due time of the next child.
-pub async fn load_recurrings(
+pub async fn load_recurring_jobs(
     engine: &Engine,
     queue: Option<&str>,
     page: &PagePlace,
-) -> Result<RecurringsView> {
+) -> Result<RecurringJobsView> {
     let key = queue.map(QueueKey::qless);
     let found = engine.recurring_page(key.as_ref(), place(page), PAGE_ROWS);
     let found = found.await?;
@@ -45,7 +45,7 @@ pub async fn load_recurrings(
             queues.iter().map(|queue| queue.recurring).sum()
         }
     };
-    Ok(RecurringsView {
+    Ok(RecurringJobsView {
         total,
         neighbors: neighbors(&found),
         rows: found

@@ -7,7 +7,7 @@ use crate::ui::model::recurring::RecurringRow;
 
 /// A page of recurring jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RecurringsView {
+pub struct RecurringJobsView {
     pub total: i64,
     pub rows: Vec<RecurringRow>,
     pub neighbors: Neighbors,

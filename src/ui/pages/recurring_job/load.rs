@@ -7,13 +7,13 @@ use crate::engine::{Engine, JobKey, Result};
 use crate::ui::context::read_or_missing;
 use crate::ui::error::PageError;
 use crate::ui::pages::recurring::load::row;
-use crate::ui::pages::recurring_job::model::RecurringView;
+use crate::ui::pages::recurring_job::model::RecurringJobView;
 use crate::ui::present::queue_refs::queue_names;
 use crate::ui::present::rows;
 
 /// The recurring job with this ID.
 #[server]
-pub async fn recurring(id: String) -> Result<RecurringView, PageError> {
+pub async fn recurring(id: String) -> Result<RecurringJobView, PageError> {
     read_or_missing(
         Role::Viewer,
         async |context| load_recurring(&context.engine, &id).await,
@@ -29,7 +29,7 @@ const CHILDREN_SHOWN: i64 = 10;
 const RUNS_SHOWN: usize = 5;
 
 /// A recurring job, and its newest children.
-pub async fn load_recurring(engine: &Engine, id: &str) -> Result<Option<RecurringView>> {
+pub async fn load_recurring(engine: &Engine, id: &str) -> Result<Option<RecurringJobView>> {
     let Some(recurring) = engine.recurring(id).await? else {
         return Ok(None);
     };
@@ -45,7 +45,7 @@ pub async fn load_recurring(engine: &Engine, id: &str) -> Result<Option<Recurrin
         .flatten()
         .filter(|job| job.spawned_from.as_deref() == Some(id))
         .collect();
-    Ok(Some(RecurringView {
+    Ok(Some(RecurringJobView {
         row: row(engine, &recurring),
         next_runs: recurring
             .next_runs(RUNS_SHOWN)

@@ -7,7 +7,7 @@ use crate::ui::model::recurring::RecurringRow;
 
 /// A recurring job with all its details.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RecurringView {
+pub struct RecurringJobView {
     pub row: RecurringRow,
     /// The due times of its next children.
     #[serde(default)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::engine::{Engine, Result, SearchLimits};
+use crate::engine::{Engine, Job, NUMBERED_AT_ONCE, Result, SearchLimits};
 use crate::search::Search;
 use crate::time::iso;
 use crate::ui::model::job::JobRow;
@@ -18,36 +18,73 @@ const PART: usize = 500;
 
 /// Part of an export.
 pub struct ExportPart {
-    pub jobs: Vec<JobRow>,
+    /// A line of text for each job, and their number.
+    pub lines: String,
+    pub count: usize,
     /// Jobs that were read to find these.
     pub scanned: usize,
     /// The number of the job after which the next part begins, if there is one.
     pub next: Option<i64>,
 }
 
-/// The next matching jobs after the job with the number `after`, newest first; possibly none, although there are more.
+/// Up to `max` of the next matching jobs after the job with the number `after`, newest first; possibly none, although
+/// there are more.
 ///
 /// # Errors
 /// If the database cannot be read.
-pub async fn load_part(engine: &Engine, search: &Search, after: Option<i64>) -> Result<ExportPart> {
+pub async fn load_part(
+    engine: &Engine,
+    search: &Search,
+    after: Option<i64>,
+    max: usize,
+    line: fn(&JobRow) -> String,
+) -> Result<ExportPart> {
     let limits = SearchLimits {
-        jobs: PART,
+        jobs: PART.min(max),
         ..SearchLimits::default()
     };
-    let found = engine.search(search, after, limits, None).await?;
+    let (numbers, found) = engine.matching_numbers(search, after, limits).await?;
+    let (lines, count) = lines_of(engine, Some(search), &numbers, line).await?;
     Ok(ExportPart {
-        jobs: rows(engine, &found.jobs),
+        lines,
+        count,
         scanned: found.scanned,
         next: found.next,
     })
 }
 
-/// The jobs with these numbers that still exist, newest first.
+/// A line for each of the jobs with these numbers that still exist, in this order.
 ///
 /// # Errors
 /// If the database cannot be read.
-pub async fn load_numbered(engine: &Engine, numbers: &[i64]) -> Result<Vec<JobRow>> {
-    Ok(rows(engine, &engine.numbered_jobs(numbers, None).await?))
+pub async fn load_numbered(
+    engine: &Engine,
+    numbers: &[i64],
+    line: fn(&JobRow) -> String,
+) -> Result<String> {
+    Ok(lines_of(engine, None, numbers, line).await?.0)
+}
+
+/// A few jobs at a time, because each can have many tags.
+async fn lines_of(
+    engine: &Engine,
+    search: Option<&Search>,
+    numbers: &[i64],
+    line: fn(&JobRow) -> String,
+) -> Result<(String, usize)> {
+    // Some may have changed since they were matched.
+    let still_matches = |job: &Job| {
+        let state = job.listed_state(engine.now(None));
+        search.is_none_or(|search| search.may_match_state(state.as_str()))
+    };
+    let (mut lines, mut count) = (String::new(), 0);
+    for some in numbers.chunks(NUMBERED_AT_ONCE) {
+        let mut jobs = engine.numbered_jobs(some, None).await?;
+        jobs.retain(still_matches);
+        count += jobs.len();
+        lines.extend(rows(engine, &jobs).iter().map(line));
+    }
+    Ok((lines, count))
 }
 
 /// A job in an export. Times are ISO 8601, UTC.

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, PublishedEvent, Result};
+use crate::engine::{Engine, LISTED_TAGS_MAX, PublishedEvent, Result};
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::pages::tracked::model::{TrackedEvent, TrackedView};
@@ -26,10 +26,27 @@ const EVENTS_SHOWN: usize = 50;
 
 const TRACKED_SHOWN: usize = 500;
 
+/// Jobs that are in memory as a whole at the same time: each can have 16 KiB of tags, and as much history.
+const LOADED_AT_ONCE: usize = 50;
+
 /// The tracked jobs and their recent events.
 pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
-    let (jobs, missing) = engine.short_tracked_jobs(TRACKED_SHOWN).await?;
-    let now = engine.now(None);
+    let mut keys = engine.tracked_keys().await?;
+    keys.truncate(TRACKED_SHOWN);
+    let (mut jobs, mut missing) = (Vec::new(), Vec::new());
+    for keys in keys.chunks(LOADED_AT_ONCE) {
+        let found = engine.short_jobs_by_key(keys).await?;
+        let now = engine.now(None);
+        for (key, job) in keys.iter().zip(found) {
+            let Some(mut job) = job else {
+                missing.push(key.id.clone());
+                continue;
+            };
+            let last = job.events().pop().map(entry);
+            job.tags.truncate(LISTED_TAGS_MAX);
+            jobs.push((job_row(engine, &job, now), last));
+        }
+    }
     let newest = engine.last_event().await?;
     let searched = newest.min(EVENTS_SEARCHED);
     let limit = usize::try_from(searched).unwrap_or_default();
@@ -39,13 +56,7 @@ pub async fn load_tracked(engine: &Engine) -> Result<TrackedView> {
     };
     Ok(TrackedView {
         total: engine.known_tracked().ids().len(),
-        jobs: jobs
-            .iter()
-            .map(|job| {
-                let last = job.events().pop().map(entry);
-                (job_row(engine, job, now), last)
-            })
-            .collect(),
+        jobs,
         missing,
         events: events
             .into_iter()

@@ -127,14 +127,14 @@ impl Driver {
                 let word = |()| "enqueued".to_owned();
                 if let [key] = keys.as_slice() {
                     return Some(done(
-                        engine.reenqueue_dead(queue, key.clone()).await,
+                        engine.requeue_dead(queue, key.clone()).await,
                         "enqueued",
                     ));
                 }
-                each(engine.reenqueue_dead_jobs(queue, keys).await, word)
+                each(engine.requeue_dead_jobs(queue, keys).await, word)
             }
             Step::ReenqueueOldest(queue, count) => {
-                let result = engine.reenqueue_oldest_dead(queue, count).await;
+                let result = engine.requeue_oldest_dead(queue, count).await;
                 result.map_or_else(refusal, |it| format!("{} {}", it.done, it.conflicts))
             }
             Step::DeleteDead(queue, places) => {

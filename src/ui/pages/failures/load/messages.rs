@@ -1,5 +1,5 @@
 //! The kinds of messages of failed jobs. Messages are read in batches, and only their fingerprints are kept: 10,000
-//! messages can have 40 MB.
+//! messages can occupy 40 MB.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -1,0 +1,136 @@
+//! Pages that read large jobs occupy little memory.
+
+use std::path::PathBuf;
+
+use reqwest::StatusCode;
+use tempfile::TempDir;
+
+use crate::check::run_statement;
+use crate::support::Server;
+
+/// Inserts copies of the job `first`: `$n` of them, numbered from `$from` in the order of their insertion, and with these
+/// tags and this message of a failure.
+macro_rules! copies {
+    ($from:literal, $to:literal, $tags:literal, $message:literal) => {
+        concat!(
+            "INSERT INTO jobs (seq, version, queue, state, ready_at, since, worker, lease_id, lease_until, remaining,
+                history, warned, updated_at, priority, retries, klass, tags, failure_group, failure_message,
+                failure_worker, failure_at, body, expires_at, timeout_s, work_state, label, scope, id, created_at,
+                spawned_from, attributes)
+            WITH RECURSIVE numbers (n) AS (SELECT ",
+            $from,
+            " UNION ALL SELECT n + 1 FROM numbers WHERE n < ",
+            $to,
+            ")
+            SELECT seq + n, version, queue, state, ready_at, since, worker, lease_id || n, lease_until, remaining,
+                history, warned, updated_at, priority, retries, klass, ",
+            $tags,
+            ", failure_group, ",
+            $message,
+            ", failure_worker, failure_at, body, expires_at, timeout_s, work_state, label, scope, id || n, created_at,
+                spawned_from, attributes
+            FROM jobs CROSS JOIN numbers WHERE id = 'first'"
+        )
+    };
+}
+
+struct Scene {
+    server: Server,
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl Scene {
+    /// A server with the job `first`, which worker `w` has claimed.
+    async fn new() -> Scene {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("jobs.db");
+        let server = Server::on(&path, &["--trust-client-clock"]);
+        let worker = server.by("w").at(0);
+        worker.add_ids("work", &["first"]).await;
+        worker.pop("work").await;
+        Scene {
+            server,
+            path,
+            _folder: folder,
+        }
+    }
+
+    async fn page(&self, path: &str) -> String {
+        let url = format!("http://{}{path}", self.server.address);
+        let page = self.server.http.get(url).send().await.unwrap();
+        assert_eq!(page.status(), StatusCode::OK, "{path}");
+        page.text().await.unwrap()
+    }
+
+    /// Requests the page twice. It occupies less than this many MB more.
+    async fn assert_small(&self, path: &str, mb: f64) {
+        let before = self.server.peak_memory_mb();
+        self.page(path).await;
+        self.page(path).await;
+        let more = self.server.peak_memory_mb() - before;
+        assert!(more < mb, "{path}: {more} MB");
+    }
+}
+
+#[tokio::test]
+async fn pages_with_the_messages_of_10000_failed_jobs_occupy_little_memory() {
+    let scene = Scene::new().await;
+    scene.server.by("w").at(0).fail("first", "group").await;
+    // 1,000 characters of four bytes each.
+    let copies = copies!(
+        1,
+        9999,
+        "tags",
+        "replace(hex(zeroblob(1000)), '00', char(128512))"
+    );
+    run_statement(&scene.path, copies).await;
+    // Their messages have 40 MB.
+    scene.assert_small("/ui/failures/group", 60.0).await;
+    let page = scene.page("/ui/failures/group").await;
+    assert!(page.contains("10,000"), "all are analyzed");
+    let of_their_own = "UPDATE jobs SET failure_group = 'g' || seq WHERE state = 4";
+    run_statement(&scene.path, of_their_own).await;
+    let counts = "INSERT INTO failure_counts (failure_group, queue, server, n)
+                  SELECT failure_group, queue, 1, 1 FROM jobs WHERE state = 4";
+    run_statement(&scene.path, counts).await;
+    scene.assert_small("/ui/failures", 60.0).await;
+    scene.assert_small("/ui/failures?q=zzzz", 60.0).await;
+}
+
+#[tokio::test]
+async fn searches_of_jobs_with_many_tags_occupy_little_memory() {
+    let scene = Scene::new().await;
+    // 200 KB of tags, and above them, small jobs, after which the batches of a search are large.
+    let large = copies!(
+        1,
+        300,
+        "'[\"' || replace(hex(zeroblob(2000)), '00', hex(randomblob(24)) || '\",\"') || '\"]'",
+        "NULL"
+    );
+    run_statement(&scene.path, large).await;
+    run_statement(&scene.path, copies!(301, 720, "tags", "NULL")).await;
+    for path in ["/ui/jobs?q=zzzz", "/ui/jobs?q=error%3Azzzz"] {
+        scene.assert_small(path, 90.0).await;
+    }
+}
+
+#[tokio::test]
+async fn lists_of_1000_jobs_with_many_tags_occupy_little_memory() {
+    let scene = Scene::new().await;
+    // Up to 16 KiB of tags.
+    let running = copies!(
+        1,
+        999,
+        "'[\"' || replace(hex(zeroblob(1900)), '00', 'abcde\",\"') || '\"]'",
+        "NULL"
+    );
+    run_statement(&scene.path, running).await;
+    for path in [
+        "/ui/workers/w",
+        "/ui/jobs?q=queue%3Awork&sort=priority",
+        "/ui/jobs.jsonl?q=queue%3Awork",
+    ] {
+        scene.assert_small(path, 90.0).await;
+    }
+}
