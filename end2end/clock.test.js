@@ -19,7 +19,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     await page.goto(`/ui/workers/${encodeURIComponent(worker)}`);
     await page.getByText("silent").waitFor();
     await page.getByRole("button", { name: "Forget…" }).click();
-    await page.getByText("Hides the worker from the lists until it claims jobs or sends a heartbeat.").waitFor();
+    await page.getByText("Hides the worker from the lists until it asks for jobs or sends a heartbeat.").waitFor();
     await page.getByRole("button", { name: "Forget worker" }).click();
     await page.locator("#flash").getByText(`Worker “${worker}” forgotten.`).waitFor();
     assert.match(page.url(), /\/ui\/workers$/);
