@@ -3,8 +3,8 @@
 #
 #     stress.sh [--count ROUNDS] [--database sqlite|postgres] [--continue] [NAME…] -- COMMAND [-- OPTION…]
 #
-# The default is 20 rounds on both databases. COMMAND runs the tests with cargo-nextest. NAMEs select tests. If there are
-# none, the OPTIONs select those that run on Postgres, and all tests run on SQLite. `make test` does not run this script,
+# The default is 20 rounds on both databases. COMMAND runs the tests with cargo-nextest. NAMEs select tests. Without a
+# NAME, all tests run on SQLite, and the tests that the OPTIONs select run on Postgres. `make test` does not run this script,
 # because it takes hours. It can run in parts: the output of each completed round is in target/stress, and with
 # --continue, only the missing rounds run; otherwise all rounds of these databases run again. At the end, the failed
 # tests of all completed rounds are listed, with the number of their failures.

@@ -87,7 +87,7 @@ pub use queries::queue_workers::{QueueActivity, QueueRates, WorkerInQueue, Worke
 pub use queries::queues::{Counts, QueueCounts};
 pub use queries::record_labels::{LabelCounts, LabelFilter};
 pub use queries::records::Records;
-pub use queries::search::{LISTED_TAGS_MAX, NUMBERED_AT_ONCE, SearchLimits, SearchResult};
+pub use queries::search::{LISTED_TAGS_MAX, SearchLimits, SearchResult};
 pub use queries::series::{SeriesTotals, quantile};
 pub use queries::stats::{Durations, Stats};
 pub use queries::workers::WorkerCounts;

@@ -10,6 +10,7 @@
 mod address;
 mod backup;
 mod binding;
+mod constant_cache;
 mod copy;
 mod dialect;
 mod error;

@@ -53,7 +53,7 @@ pub struct Peers {
     taken: AtomicI64,
     /// Whether other servers are running.
     others: AtomicBool,
-    /// How often to poll for changes because a commit was in doubt: if it succeeded, nobody has noticed.
+    /// The polls for changes that are left after a commit in doubt. If that commit succeeded, it woke no long poll.
     doubts: AtomicU32,
     /// Queues whose changes have not been announced yet, and the signal that there are some.
     changed_queues: Mutex<BTreeSet<QueueId>>,

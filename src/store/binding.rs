@@ -4,12 +4,10 @@
 //! up their numbers one by one.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::OnceLock;
 
-use foldhash::fast::RandomState;
-
-use super::dialect::{Dialect, RowBinding};
+use super::constant_cache::{ConstantCache, TextKey, text_key};
+use super::dialect::{Dialect, RowBinding, split_number};
 use super::rows::{Arg, Rows, Statement};
 
 /// Sets with up to this many rows are bound value by value. Larger ones are passed as JSON, because their statements
@@ -88,23 +86,12 @@ struct Part {
     rest: &'static str,
 }
 
-/// Statements are constants, so the address identifies the text.
-type Key = (RowBinding, usize, usize);
-
-/// Templates are never dropped, because statements are few.
-static TEMPLATES: OnceLock<RwLock<HashMap<Key, &'static Template, RandomState>>> = OnceLock::new();
+static TEMPLATES: ConstantCache<(RowBinding, TextKey), Template> = ConstantCache::new();
 
 fn template(set: RowBinding, sql: &'static str) -> &'static Template {
-    let templates = TEMPLATES.get_or_init(RwLock::default);
-    let key = (set, sql.as_ptr().addr(), sql.len());
-    let known = templates.read().unwrap_or_else(PoisonError::into_inner);
-    if let Some(template) = known.get(&key) {
-        return template;
-    }
-    drop(known);
-    let template = Box::leak(Box::new(split(Dialect::Sqlite(set).expand(sql))));
-    let mut templates = templates.write().unwrap_or_else(PoisonError::into_inner);
-    templates.entry(key).or_insert(template)
+    TEMPLATES.get_or_insert((set, text_key(sql)), || {
+        Box::leak(Box::new(split(Dialect::Sqlite(set).expand(sql))))
+    })
 }
 
 fn split(sql: &'static str) -> Template {
@@ -126,13 +113,8 @@ fn split(sql: &'static str) -> Template {
 
 /// Parses the text after a `$`: an argument number, or `1:0` for a column of a set of one row, and the rest.
 fn part(text: &'static str) -> Part {
-    let number = |text: &'static str| {
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, rest) = text.split_at(digits);
-        (number.parse::<usize>().unwrap_or_default(), rest)
-    };
-    let (arg, rest) = number(text);
-    let (column, rest) = match rest.strip_prefix(':').map(number) {
+    let (arg, rest) = split_number(text);
+    let (column, rest) = match rest.strip_prefix(':').map(split_number) {
         Some((column, rest)) => (Some(column), rest),
         None => (None, rest),
     };

@@ -14,10 +14,9 @@
 //! | `{running}` | the number with this name in [`Settings::constants`](super::Settings::constants) |
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::OnceLock;
 
-use foldhash::fast::RandomState;
+use super::constant_cache::{ConstantCache, TextKey, text_key};
 
 /// The target of macro expansion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,11 +39,7 @@ pub enum RowBinding {
     Json,
 }
 
-/// A statement in a dialect. Statements are constants, so the address identifies the text.
-type Key = (Dialect, usize, usize);
-
-/// Expanded statements. They are never dropped, because there are few.
-static EXPANDED: OnceLock<RwLock<HashMap<Key, &'static str, RandomState>>> = OnceLock::new();
+static EXPANDED: ConstantCache<(Dialect, TextKey), str> = ConstantCache::new();
 
 /// Numbers that statements name; the same for all databases of a process.
 static CONSTANTS: OnceLock<&[(&str, i64)]> = OnceLock::new();
@@ -54,6 +49,13 @@ pub fn define(constants: &'static [(&'static str, i64)]) {
     if !constants.is_empty() {
         CONSTANTS.get_or_init(|| constants);
     }
+}
+
+/// Splits a text after its first digits, which are the number of an argument or a column.
+pub fn split_number(text: &str) -> (usize, &str) {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = text.split_at(digits);
+    (number.parse().unwrap_or_default(), rest)
 }
 
 /// Splits the text after an opening parenthesis at the parenthesis that closes it.
@@ -111,14 +113,7 @@ fn with_equality(mut sql: String) -> String {
 impl Dialect {
     /// Expands the macros of the statement.
     pub fn expand(self, sql: &'static str) -> &'static str {
-        let cache = EXPANDED.get_or_init(RwLock::default);
-        let key = (self, sql.as_ptr().addr(), sql.len());
-        let known = cache
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&key)
-            .copied();
-        known.unwrap_or_else(|| {
+        EXPANDED.get_or_insert((self, text_key(sql)), || {
             let expanded = match self {
                 Dialect::Sqlite(RowBinding::Single) => {
                     self.expand_macros(&rolling_back(&without_set(sql)))
@@ -126,9 +121,7 @@ impl Dialect {
                 Dialect::Sqlite(_) => self.expand_macros(&rolling_back(sql)),
                 Dialect::Postgres { .. } => self.expand_macros(sql),
             };
-            let text: &'static str = Box::leak(expanded.into_boxed_str());
-            let mut cache = cache.write().unwrap_or_else(PoisonError::into_inner);
-            cache.entry(key).or_insert(text)
+            Box::leak(expanded.into_boxed_str())
         })
     }
 

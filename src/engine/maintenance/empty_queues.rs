@@ -100,19 +100,15 @@ impl EmptyQueues {
         let (mut queues, mut deleted) = (HashMap::new(), Vec::new());
         for row in answers.into_iter().flat_map(|answer| answer.rows) {
             let id = row.int(0)?;
+            let (last_claims, forgotten) = (row.int(1)?, row.int(2)? != 0);
+            let before = self.queues.get(&id).filter(|before| {
+                let has_claims = last_claims != 0 && last_claims != before.last_claims;
+                before.forgotten == forgotten && !has_claims
+            });
             let found = EmptyQueue {
-                last_claims: row.int(1)?,
-                forgotten: row.int(2)? != 0,
-                since: now,
-            };
-            let is_as_before = |before: &&EmptyQueue| {
-                before.forgotten == found.forgotten
-                    && (found.last_claims == 0 || found.last_claims == before.last_claims)
-            };
-            let before = self.queues.get(&id).filter(is_as_before);
-            let found = EmptyQueue {
+                last_claims,
+                forgotten,
                 since: before.map_or(now, |before| before.since),
-                ..found
             };
             let empty_s = now.seconds_from(found.since);
             if found.forgotten && empty_s >= MARK_AGE.as_secs_f64() {

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::maintenance::SystemTask;
-use crate::engine::model::{dependency_rows, job_rows, neighbor_rows};
+use crate::engine::model::{dependency_rows, job_columns, neighbor_rows};
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::qless::depend::release_if_ready;
 use crate::store::{Connection, Statement, StoreError};
@@ -106,7 +106,7 @@ pub async fn release(
 const FIND_SATISFIED: &str = concat!(
     "SELECT d.job, d.needs, CAST(CASE WHEN j.state = {depends} AND NOT EXISTS (
             SELECT 1 FROM dependencies AS o WHERE o.job = d.job AND o.needs > 0) THEN 1 ELSE 0 END AS BIGINT), CAST(coalesce(",
-    job_rows::job_bytes!(row),
+    job_columns::job_bytes!(row),
     ", 0) AS BIGINT) FROM (SELECT job, needs FROM dependencies
         WHERE needs < 0 AND needs = CASE WHEN $1 < 0 THEN $1 ELSE (SELECT max(needs) FROM dependencies WHERE needs < 0) END
         ORDER BY job LIMIT $2 + 0) AS d

@@ -6,7 +6,7 @@ use crate::engine::clock::Time;
 use crate::engine::maintenance::cursors::{self, Cursors};
 use crate::engine::maintenance::{deletions, releases};
 use crate::engine::model::job::{JobKey, Protocol};
-use crate::engine::model::job_rows::{job_bytes, job_columns};
+use crate::engine::model::job_columns::{job_bytes, job_columns};
 use crate::engine::model::queue::Queue;
 use crate::engine::tokens::EXPIRED_BATCH;
 use crate::engine::unit_of_work::UnitOfWork;

@@ -9,13 +9,12 @@ use crate::engine::model::body::Body;
 use crate::engine::model::damage::{self, Text};
 use crate::engine::model::history::History;
 use crate::engine::model::job::{Failure, Job, JobKey, Lease, State};
+use crate::engine::model::job_columns::job_columns;
 use crate::query;
 use crate::store::{ROWS_BOUND_MAX, Row, Statement, StoreError};
 
 // Limits in these statements are written `LIMIT $1 + 0`: SQLite looks into a bare parameter while it compiles the
 // statement, and recompiles it whenever one is bound.
-
-pub(crate) use crate::engine::model::job_columns::{job_bytes, job_columns};
 
 /// A job and its version.
 pub fn job(row: &Row) -> Result<(Job, i64), StoreError> {

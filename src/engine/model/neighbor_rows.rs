@@ -5,7 +5,8 @@ use crate::engine::clock::Time;
 use crate::engine::model::body::Body;
 use crate::engine::model::history::History;
 use crate::engine::model::job::{Job, JobKey, State};
-use crate::engine::model::job_rows::{Omitted, job_bytes};
+use crate::engine::model::job_columns::job_bytes;
+use crate::engine::model::job_rows::Omitted;
 use crate::store::{Row, StoreError};
 
 /// Pairs of scope and ID: the states of the jobs, and how many dependents each has, counted up to `$2`.

@@ -6,7 +6,8 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{Job, QueueId};
-use crate::engine::model::job_rows::{self, job_columns};
+use crate::engine::model::job_columns::job_columns;
+use crate::engine::model::job_rows;
 use crate::search::MESSAGE_CHARS_MAX;
 use crate::store::{Row, Statement};
 

@@ -39,12 +39,12 @@ pub struct List {
 macro_rules! list {
     ($from:literal) => {
         List {
-            whole: concat!("SELECT ", $crate::engine::model::job_rows::job_columns!(), " FROM ", $from),
-            brief: concat!("SELECT ", $crate::engine::model::job_rows::job_columns!(brief: "1000"), " FROM ", $from),
+            whole: concat!("SELECT ", $crate::engine::model::job_columns::job_columns!(), " FROM ", $from),
+            brief: concat!("SELECT ", $crate::engine::model::job_columns::job_columns!(brief: "1000"), " FROM ", $from),
             ids: concat!("SELECT j.id FROM ", $from),
             bytes: concat!(
                 "SELECT CAST(coalesce(sum(s.bytes), 0) AS BIGINT) FROM (SELECT ",
-                $crate::engine::model::job_rows::job_bytes!(with_edges),
+                $crate::engine::model::job_columns::job_bytes!(with_edges),
                 " AS bytes FROM ",
                 $from,
                 ") AS s"

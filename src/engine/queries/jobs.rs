@@ -3,8 +3,8 @@
 use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::job::{Job, JobKey, QueueKey, can_look_up};
+use crate::engine::model::job_columns::job_columns;
 use crate::engine::model::job_rows;
-use crate::engine::model::job_rows::job_columns;
 use crate::memory::{SMALL_MAX, reserve_loaded};
 use crate::store::Statement;
 

@@ -5,7 +5,8 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{Job, JobKey, QueueKey};
-use crate::engine::model::job_rows::{self, job_columns};
+use crate::engine::model::job_columns::job_columns;
+use crate::engine::model::job_rows;
 use crate::store::Statement;
 
 impl Engine {

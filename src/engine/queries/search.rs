@@ -27,11 +27,8 @@ use rows::{BY_SEQ, EXACT, NEXT, NEXT_SIZES, SIZE, SIZES_BY_SEQ, SUMMARIES, scann
 /// Jobs with exactly the searched ID that are shown first.
 const EXACT_MAX: i64 = 20;
 
-/// Jobs of a list that are converted at once: each can have 16 KiB of tags.
-const SUMMARIES_AT_ONCE: usize = 50;
-
-/// The limit on the jobs of [`Engine::numbered_jobs`].
-pub const NUMBERED_AT_ONCE: usize = 100;
+/// Jobs that are converted at once.
+const JOBS_AT_ONCE: usize = 50;
 
 /// Tags that a list shows.
 pub const LISTED_TAGS_MAX: usize = 20;
@@ -97,12 +94,9 @@ impl Engine {
         now: Option<Time>,
     ) -> Result<SearchResult> {
         self.refresh_cache().await?;
-        let now = self.now(now);
-        let queues = self.visible_queues();
-        let mut hits = Vec::new();
-        let mut on_match = |hit: Hit<'_>| hits.push(hit.job.seq);
-        let scan = self.scan_matching(search, &queues, after, limits, now, &mut on_match);
-        let mut found = scan.await?;
+        let (now, queues) = (self.now(now), self.visible_queues());
+        let matching = self.matching_numbers(search, &queues, after, limits, now);
+        let (hits, mut found) = matching.await?;
         found.exact = self.exact(search, &queues, now).await?;
         found.jobs = self.job_summaries(&hits, &queues, now).await?;
         // Some may have changed since they were matched.
@@ -112,18 +106,41 @@ impl Engine {
         Ok(found)
     }
 
-    /// The numbers of matching jobs, newest first, and how far the search came; as [`Engine::search`], without jobs.
-    pub async fn matching_numbers(
+    /// Like [`Engine::search`], but passes the matching jobs on in small parts, with all tags up to 16 KiB, and returns
+    /// none.
+    pub async fn search_in_parts(
         &self,
         search: &Search,
         after: Option<i64>,
         limits: SearchLimits,
-    ) -> Result<(Vec<i64>, SearchResult)> {
+        on_jobs: &mut (dyn FnMut(Vec<Job>) + Send),
+    ) -> Result<SearchResult> {
         self.refresh_cache().await?;
-        let (now, queues) = (self.now(None), self.visible_queues());
+        let queues = self.visible_queues();
+        let matching = self.matching_numbers(search, &queues, after, limits, self.now(None));
+        let (hits, found) = matching.await?;
+        let mut still_matching = |mut jobs: Vec<Job>| {
+            let now = self.now(None);
+            jobs.retain(|job| search.may_match_state(job.listed_state(now).as_str()));
+            on_jobs(jobs);
+        };
+        self.each_part(&hits, &queues, None, &mut still_matching)
+            .await?;
+        Ok(found)
+    }
+
+    /// The numbers of matching jobs, newest first, and how far the search came.
+    async fn matching_numbers(
+        &self,
+        search: &Search,
+        queues: &QueuesById,
+        after: Option<i64>,
+        limits: SearchLimits,
+        now: Time,
+    ) -> Result<(Vec<i64>, SearchResult)> {
         let mut hits = Vec::new();
         let mut on_match = |hit: Hit<'_>| hits.push(hit.job.seq);
-        let scan = self.scan_matching(search, &queues, after, limits, now, &mut on_match);
+        let scan = self.scan_matching(search, queues, after, limits, now, &mut on_match);
         let found = scan.await?;
         Ok((hits, found))
     }
@@ -229,12 +246,16 @@ impl Engine {
         rows.iter().map(row).collect()
     }
 
-    /// The jobs with these numbers, newest first, with shortened texts and all tags up to 16 KiB. Leaves out those that
-    /// no longer exist. A caller asks for up to [`NUMBERED_AT_ONCE`] at a time, because they can be large.
-    pub async fn numbered_jobs(&self, numbers: &[i64], now: Option<Time>) -> Result<Vec<Job>> {
+    /// Passes the jobs with these numbers on in small parts, highest number first, with shortened texts, and all tags up
+    /// to 16 KiB. Jobs that no longer exist are left out.
+    pub async fn numbered_jobs(
+        &self,
+        numbers: &[i64],
+        on_jobs: &mut (dyn FnMut(Vec<Job>) + Send),
+    ) -> Result<()> {
         self.refresh_cache().await?;
         let queues = self.visible_queues();
-        self.numbered_jobs_of(numbers, &queues, self.now(now)).await
+        self.each_part(numbers, &queues, None, on_jobs).await
     }
 
     /// The queues whose jobs are visible: excludes deleted ones that maintenance has not emptied yet.
@@ -259,8 +280,8 @@ impl Engine {
                 let next =
                     |sql, count: usize| Statement::new(sql, [after.into(), (count as i64).into()]);
                 let (fitting, all) = if wanted > BatchSizer::FIRST {
-                    let sizes = self.scan_sizes(next(NEXT_SIZES, wanted)).await?;
-                    (fitting(&sizes), sizes.len())
+                    let (_, sizes) = self.scan_sizes(next(NEXT_SIZES, wanted)).await?;
+                    (BatchSizer::fitting(&sizes), sizes.len())
                 } else {
                     (wanted, wanted)
                 };
@@ -278,12 +299,9 @@ impl Engine {
                 let rest = numbers.split_off(wanted.min(numbers.len()));
                 let mut batch = std::mem::replace(numbers, rest);
                 if batch.len() > BatchSizer::FIRST {
-                    let set: Vec<_> = batch.iter().map(|number| (*number,)).collect();
-                    let sizes = self
-                        .scan_sizes(Statement::of_rows(SIZES_BY_SEQ, &set))
-                        .await?;
-                    let last = sizes.get(fitting(&sizes).saturating_sub(1));
-                    let is_later = |number: &i64| last.is_some_and(|(last, _)| number < last);
+                    let (found, sizes) = self.scan_sizes(numbered(SIZES_BY_SEQ, &batch)).await?;
+                    let last = found.get(BatchSizer::fitting(&sizes).saturating_sub(1));
+                    let is_later = |number: &i64| last.is_some_and(|last| number < last);
                     if let Some(end) = batch.iter().position(is_later) {
                         let later = batch.split_off(end);
                         numbers.splice(..0, later);
@@ -294,18 +312,14 @@ impl Engine {
                     needs_index: numbers.is_empty(),
                     last: batch.last().copied().unwrap_or(after),
                 };
-                let set: Vec<_> = batch.into_iter().map(|number| (number,)).collect();
-                let rows = self
-                    .readers()
-                    .rows(Statement::of_rows(BY_SEQ, &set))
-                    .await?;
+                let rows = self.readers().rows(numbered(BY_SEQ, &batch)).await?;
                 Ok((rows, read))
             }
         }
     }
 
-    /// The number of each job, and the size of the texts that a search reads.
-    async fn scan_sizes(&self, statement: Statement) -> Result<Vec<(i64, i64)>> {
+    /// The numbers of jobs, and the sizes of the texts that a search reads.
+    async fn scan_sizes(&self, statement: Statement) -> Result<(Vec<i64>, Vec<i64>)> {
         let rows = self.readers().rows(statement).await?;
         let sized = |row: &Row| Ok((row.int(0)?, row.int(1)?));
         rows.iter().map(sized).collect()
@@ -319,30 +333,36 @@ impl Engine {
         queues: &QueuesById,
         now: Time,
     ) -> Result<Vec<Job>> {
-        let mut numbers = numbers.to_vec();
-        numbers.sort_unstable_by_key(|number| Reverse(*number));
         let mut found = Vec::new();
-        for some in numbers.chunks(SUMMARIES_AT_ONCE) {
-            for mut job in self.numbered_jobs_of(some, queues, now).await? {
+        let mut on_jobs = |jobs: Vec<Job>| {
+            found.extend(jobs.into_iter().map(|mut job| {
                 job.tags.truncate(LISTED_TAGS_MAX);
-                found.push(job);
-            }
-        }
+                job
+            }));
+        };
+        self.each_part(numbers, queues, Some(now), &mut on_jobs)
+            .await?;
         Ok(found)
     }
 
-    /// The jobs with these numbers, which should be few, with tags of up to 16 KiB.
-    async fn numbered_jobs_of(
+    /// Reads the jobs with these numbers, highest first, in small parts, because each can have 16 KiB of tags.
+    async fn each_part(
         &self,
         numbers: &[i64],
         queues: &QueuesById,
-        now: Time,
-    ) -> Result<Vec<Job>> {
-        let set: Vec<_> = numbers.iter().map(|number| (*number,)).collect();
-        let rows = self.readers().rows(Statement::of_rows(SUMMARIES, &set));
-        let mut jobs = all_of(&rows.await?)?;
-        jobs.retain(|job| queues.contains_key(&job.queue) && !job.is_expired(now));
-        Ok(jobs)
+        now: Option<Time>,
+        on_jobs: &mut (dyn FnMut(Vec<Job>) + Send),
+    ) -> Result<()> {
+        let mut numbers = numbers.to_vec();
+        numbers.sort_unstable_by_key(|number| Reverse(*number));
+        for some in numbers.chunks(JOBS_AT_ONCE) {
+            let rows = self.readers().rows(numbered(SUMMARIES, some)).await?;
+            let now = self.now(now);
+            let mut jobs = all_of(&rows)?;
+            jobs.retain(|job| queues.contains_key(&job.queue) && !job.is_expired(now));
+            on_jobs(jobs);
+        }
+        Ok(())
     }
 
     /// The jobs with these numbers, with the fields that a search reads, and their sizes in bytes.
@@ -350,11 +370,7 @@ impl Engine {
         &self,
         numbers: &[i64],
     ) -> Result<Vec<(Job, i64)>> {
-        let set: Vec<_> = numbers.iter().map(|number| (*number,)).collect();
-        let rows = self
-            .readers()
-            .rows(Statement::of_rows(BY_SEQ, &set))
-            .await?;
+        let rows = self.readers().rows(numbered(BY_SEQ, numbers)).await?;
         let sized = |row: &Row| Ok((scanned_job(row)?, row.int(SIZE)?));
         rows.iter().map(sized).collect()
     }
@@ -383,10 +399,10 @@ impl Engine {
     }
 }
 
-/// How many of the jobs, which are numbered and sized, to read at once.
-fn fitting(sized: &[(i64, i64)]) -> usize {
-    let sizes: Vec<i64> = sized.iter().map(|(_, size)| *size).collect();
-    BatchSizer::fitting(&sizes)
+/// The statement for the jobs with these numbers.
+fn numbered(sql: &'static str, numbers: &[i64]) -> Statement {
+    let rows: Vec<_> = numbers.iter().map(|number| (*number,)).collect();
+    Statement::of_rows(sql, &rows)
 }
 
 /// How far a scan came.

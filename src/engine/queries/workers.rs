@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::Job;
-use crate::engine::model::job_rows::job_columns;
+use crate::engine::model::job_columns::job_columns;
 use crate::engine::model::page::LISTED_MAX;
 use crate::engine::queries::job_lists::jobs;
 use crate::memory::holding;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId, QueueKey, can_look_up};
-use crate::engine::model::job_rows::{EDGES_SHORT_MAX, job_columns};
+use crate::engine::model::job_columns::job_columns;
+use crate::engine::model::job_rows::EDGES_SHORT_MAX;
 use crate::engine::model::neighbor_rows;
 use crate::engine::model::recurring;
 use crate::engine::operations;

@@ -2,7 +2,7 @@
 
 use crate::engine::clock::Time;
 use crate::engine::model::job::{JobKey, QueueId, QueueKey};
-use crate::engine::model::job_rows::{job_bytes, job_columns};
+use crate::engine::model::job_columns::{job_bytes, job_columns};
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::batches::MOVED_BYTES_MAX;
 use crate::engine::verbs::qless::depend::has_too_many;

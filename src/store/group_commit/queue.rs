@@ -313,7 +313,8 @@ impl<R: GroupRunner> Queue<R> {
         Some(first)
     }
 
-    /// Drops the large requests and those that were put back whose callers are gone. They have not run, and would delay the others.
+    /// Drops the large requests, and the requests that were put back, whose callers have disconnected. These requests
+    /// have not run, and would delay the others.
     fn drop_abandoned(&mut self) {
         for lane in [Lane::Large, Lane::PutBack] {
             let lane = self.lane(lane);

@@ -259,7 +259,6 @@ async fn selected_jobs(engine: &Engine, request: &PageRequest, format: JobFormat
             "Too many jobs are selected; the limit is {SELECTED_JOBS_MAX}.\n"
         ));
     }
-    numbers.reverse();
     let lines = match load_numbered(engine, &numbers, format.line).await {
         Ok(lines) => lines,
         Err(error) => return unavailable(&error, "failed to export jobs"),

@@ -1,5 +1,4 @@
-//! How much of a table one transaction looks at, and how many jobs whose leases or times to live have
-//! ended.
+//! How much of a table one transaction looks at, and how many jobs whose leases or times to live have ended.
 
 use std::time::Duration;
 

@@ -2,7 +2,8 @@
 
 use crate::engine::clock::Time;
 use crate::engine::model::job::{Failure, Job, Lease, State};
-use crate::engine::model::job_rows::{self, job_bytes, job_columns};
+use crate::engine::model::job_columns::{job_bytes, job_columns};
+use crate::engine::model::job_rows;
 use crate::store::{Row, StoreError};
 
 /// A job with only the fields that a search reads.

@@ -1,6 +1,6 @@
 //! The statements that read the jobs that claims may lease.
 
-use crate::engine::model::job_rows::{job_bytes, job_columns};
+use crate::engine::model::job_columns::{job_bytes, job_columns};
 
 /// The first few each of: jobs with expired leases, waiting jobs, and due jobs that maintenance has not promoted yet; for
 /// qless, also jobs taken from their workers. Of more than `$4` due jobs, considers those due first.

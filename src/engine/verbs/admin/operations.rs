@@ -32,6 +32,12 @@ impl Engine {
         let (now, queues) = (self.now(None), self.visible_queues());
         let mut estimate = OperationEstimate::default();
         let mut newest = Vec::new();
+        let mut on_match = |hit: Hit<'_>| {
+            estimate.add_job(action, hit.job, &hit.queue.key, hit.bytes, now);
+            if newest.len() < SAMPLES {
+                newest.push(hit.job.seq);
+            }
+        };
         let search = match subject {
             Subject::Jobs(numbers) if numbers.len() > SELECTED_JOBS_MAX => {
                 return Ok(Err(OperationError::TooManyJobs));
@@ -41,13 +47,11 @@ impl Engine {
                 numbers.sort_unstable_by_key(|number| Reverse(*number));
                 for some in numbers.chunks(SIZED_AT_ONCE) {
                     for (job, bytes) in self.jobs_with_sizes(some).await? {
-                        let Some(queue) = queues.get(&job.queue).filter(|_| !job.is_expired(now))
-                        else {
-                            continue;
-                        };
-                        estimate.add_job(action, &job, &queue.key, bytes, now);
-                        if newest.len() < SAMPLES {
-                            newest.push(job.seq);
+                        if let Some(queue) = queues.get(&job.queue)
+                            && !job.is_expired(now)
+                        {
+                            let job = &job;
+                            on_match(Hit { job, queue, bytes });
                         }
                     }
                 }
@@ -58,12 +62,6 @@ impl Engine {
                 Ok(search) => search,
                 Err(mistake) => return Ok(Err(mistake.into())),
             },
-        };
-        let mut on_match = |hit: Hit<'_>| {
-            estimate.add_job(action, hit.job, &hit.queue.key, hit.bytes, now);
-            if newest.len() < SAMPLES {
-                newest.push(hit.job.seq);
-            }
         };
         let scan = self.scan_matching(&search, &queues, None, COUNT_LIMITS, now, &mut on_match);
         estimate.is_lower_bound = scan.await?.is_cut;

@@ -24,7 +24,7 @@ use crate::ui::urls;
 const LISTED_EDGES_MAX: usize = 100;
 
 /// Maximum number of tags of a job in a list; the job's page shows the others.
-const TAGS_LISTED: usize = 20;
+pub const TAGS_LISTED: usize = 20;
 
 /// The kinds of job lists, which differ in their columns.
 #[derive(Clone, Copy, PartialEq, Eq)]

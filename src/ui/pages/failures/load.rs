@@ -316,18 +316,14 @@ pub async fn load_failure(
     let times = times.into_iter().next().unwrap_or_default();
     let first = range.since().unwrap_or(Time(i64::MIN));
     let newest = messages::of_group(engine, group, first).await?;
-    let (kinds, more_kinds) = newest.kinds(engine, KINDS_SHOWN).await?;
-    let selected_kind = match fingerprint {
-        "" => None,
-        hash => Some(newest.kind(engine, hash).await?),
-    };
+    let kinds = newest.kinds(engine, KINDS_SHOWN, fingerprint).await?;
     let matching = newest.matching(fingerprint);
     let group = row.unwrap_or_else(|| empty(group));
     let (total, jobs, neighbors) = page(
         engine,
         &group,
         &matching,
-        range.since().is_none() && selected_kind.is_none(),
+        range.since().is_none() && kinds.selected.is_none(),
         place,
     )
     .await?;
@@ -342,9 +338,9 @@ pub async fn load_failure(
         spans: times.spans,
         is_cut: times.is_cut,
         analyzed: number_of(newest.jobs.len()),
-        message_kinds: kinds,
-        more_kinds,
-        selected_kind,
+        message_kinds: kinds.listed,
+        more_kinds: kinds.others,
+        selected_kind: kinds.selected,
         queues: named(engine, counts(matching.iter().map(|job| job.queue))),
         workers: newest.workers(&matching, NAMED_MAX),
         sample: sample.map(|job| job_row(engine, &job, now)),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::engine::{Engine, Job, NUMBERED_AT_ONCE, Result, SearchLimits};
+use crate::engine::{Engine, Job, Result, SearchLimits};
 use crate::search::Search;
 use crate::time::iso;
 use crate::ui::model::job::JobRow;
@@ -43,8 +43,13 @@ pub async fn load_part(
         jobs: PART.min(max),
         ..SearchLimits::default()
     };
-    let (numbers, found) = engine.matching_numbers(search, after, limits).await?;
-    let (lines, count) = lines_of(engine, Some(search), &numbers, line).await?;
+    let (mut lines, mut count) = (String::new(), 0);
+    let mut on_jobs = |jobs: Vec<Job>| {
+        count += jobs.len();
+        lines.extend(rows(engine, &jobs).iter().map(line));
+    };
+    let search = engine.search_in_parts(search, after, limits, &mut on_jobs);
+    let found = search.await?;
     Ok(ExportPart {
         lines,
         count,
@@ -53,7 +58,7 @@ pub async fn load_part(
     })
 }
 
-/// A line for each of the jobs with these numbers that still exist, in this order.
+/// A line for each of the jobs with these numbers that still exist, newest first.
 ///
 /// # Errors
 /// If the database cannot be read.
@@ -62,29 +67,10 @@ pub async fn load_numbered(
     numbers: &[i64],
     line: fn(&JobRow) -> String,
 ) -> Result<String> {
-    Ok(lines_of(engine, None, numbers, line).await?.0)
-}
-
-/// A few jobs at a time, because each can have many tags.
-async fn lines_of(
-    engine: &Engine,
-    search: Option<&Search>,
-    numbers: &[i64],
-    line: fn(&JobRow) -> String,
-) -> Result<(String, usize)> {
-    // Some may have changed since they were matched.
-    let still_matches = |job: &Job| {
-        let state = job.listed_state(engine.now(None));
-        search.is_none_or(|search| search.may_match_state(state.as_str()))
-    };
-    let (mut lines, mut count) = (String::new(), 0);
-    for some in numbers.chunks(NUMBERED_AT_ONCE) {
-        let mut jobs = engine.numbered_jobs(some, None).await?;
-        jobs.retain(still_matches);
-        count += jobs.len();
-        lines.extend(rows(engine, &jobs).iter().map(line));
-    }
-    Ok((lines, count))
+    let mut lines = String::new();
+    let mut on_jobs = |jobs: Vec<Job>| lines.extend(rows(engine, &jobs).iter().map(line));
+    engine.numbered_jobs(numbers, &mut on_jobs).await?;
+    Ok(lines)
 }
 
 /// A job in an export. Times are ISO 8601, UTC.

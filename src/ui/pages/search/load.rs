@@ -3,8 +3,9 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, OffsetPage, Result, SearchLimits};
+use crate::engine::{Engine, LISTED_TAGS_MAX, OffsetPage, Result, SearchLimits};
 use crate::search::Search;
+use crate::ui::components::tables::job_list::TAGS_LISTED;
 use crate::ui::context::read;
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_ROWS;
@@ -42,6 +43,9 @@ pub async fn searches() -> Result<SearchesView, PageError> {
     })
     .await
 }
+
+/// A search loads only the tags that its list shows.
+const _: () = assert!(TAGS_LISTED == LISTED_TAGS_MAX);
 
 /// Maximum number of jobs that are sorted: the newest ones.
 const SORTED_MAX: usize = 1_000;

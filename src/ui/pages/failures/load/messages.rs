@@ -97,26 +97,42 @@ pub async fn of_groups(
     Ok(all)
 }
 
-impl Analysis {
-    /// The most frequent kinds of messages, and how many others there are.
-    pub async fn kinds(&self, engine: &Engine, max: usize) -> Result<(Vec<MessageKind>, usize)> {
-        let mut kinds = kinds(self.jobs.iter().map(|job| job.hash.as_str()));
-        let others = kinds.len().saturating_sub(max);
-        kinds.truncate(max);
-        Ok((self.described(engine, &kinds).await?, others))
-    }
+/// The kinds of messages of a failure group.
+pub struct Kinds {
+    /// Most frequent first.
+    pub listed: Vec<MessageKind>,
+    /// How many others there are.
+    pub others: usize,
+    /// The selected one, without text if no message has its fingerprint.
+    pub selected: Option<MessageKind>,
+}
 
-    /// The kind of message with this fingerprint, without text if no message has it.
-    pub async fn kind(&self, engine: &Engine, hash: &str) -> Result<MessageKind> {
-        let kinds = kinds(self.jobs.iter().map(|job| job.hash.as_str()));
-        let found = kinds.into_iter().find(|(its, ..)| *its == hash);
-        let described = self.described(engine, found.as_slice()).await?.pop();
-        Ok(described.unwrap_or_else(|| MessageKind {
-            hash: hash.to_owned(),
-            text: String::new(),
-            example: String::new(),
-            count: found.map_or(0, |(_, count, _)| count),
-        }))
+impl Analysis {
+    /// The kinds of messages, of which up to `max` are listed, and the one with the fingerprint `selected`, unless that
+    /// is empty.
+    pub async fn kinds(&self, engine: &Engine, max: usize, selected: &str) -> Result<Kinds> {
+        let mut all = kinds(self.jobs.iter().map(|job| job.hash.as_str()));
+        let is_selected = |kind: &Kind<'_>| kind.0 == selected;
+        let count = all.iter().copied().find(is_selected);
+        let count = count.map_or(0, |(_, count, _)| count);
+        let others = all.split_off(max.min(all.len()));
+        let others_count = others.len();
+        all.extend(others.into_iter().find(is_selected));
+        let mut listed = self.described(engine, &all).await?;
+        let found = listed.iter().find(|kind| kind.hash == selected).cloned();
+        listed.truncate(max);
+        Ok(Kinds {
+            listed,
+            others: others_count,
+            selected: (!selected.is_empty()).then(|| {
+                found.unwrap_or_else(|| MessageKind {
+                    hash: selected.to_owned(),
+                    text: String::new(),
+                    example: String::new(),
+                    count,
+                })
+            }),
+        })
     }
 
     /// Reads the message of the newest job of each kind. A kind whose newest job has changed meanwhile is left out.
