@@ -85,10 +85,8 @@ async fn pages_with_the_messages_of_10000_failed_jobs_occupy_little_memory() {
         "replace(hex(zeroblob(1000)), '00', char(128512))"
     );
     run_statement(&scene.path, copies).await;
-    // Their messages have 40 MB.
+    // Their messages have 40 MB. A slow machine does not analyze all of them within the time limit.
     scene.assert_small("/ui/failures/group", 60.0).await;
-    let page = scene.page("/ui/failures/group").await;
-    assert!(page.contains("10,000"), "all are analyzed");
     let of_their_own = "UPDATE jobs SET failure_group = 'g' || seq WHERE state = 4";
     run_statement(&scene.path, of_their_own).await;
     let counts = "INSERT INTO failure_counts (failure_group, queue, server, n)
@@ -96,6 +94,15 @@ async fn pages_with_the_messages_of_10000_failed_jobs_occupy_little_memory() {
     run_statement(&scene.path, counts).await;
     scene.assert_small("/ui/failures", 60.0).await;
     scene.assert_small("/ui/failures?q=zzzz", 60.0).await;
+}
+
+#[tokio::test]
+async fn the_messages_of_10000_failed_jobs_are_analyzed() {
+    let scene = Scene::new().await;
+    scene.server.by("w").at(0).fail("first", "group").await;
+    run_statement(&scene.path, copies!(1, 10_000, "tags", "'m'")).await;
+    let page = scene.page("/ui/failures/group").await;
+    assert!(page.contains("Messages of the newest 10,000 jobs"));
 }
 
 #[tokio::test]
