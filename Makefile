@@ -150,10 +150,7 @@ containers: $(server) ## check the Dockerfile, the compose file and the Kubernet
 openapi: $(server) ## send generated requests to every described operation; APIS="relay jobq" EXAMPLES=100
 	@scripts/openapi.sh $(CURDIR)/$(server)
 
-# An incremental build executes up to 6 % more instructions.
 cost: $(server) ## compare instructions per request with benches/cost/figures.tsv; ARGS=--accept updates it
-	@[ "$(CARGO_INCREMENTAL)" = 0 ] || { CARGO_INCREMENTAL=0 $(clippy) cargo build $(features) --profile serve --example cost && \
-		cp -f target/serve/examples/cost $(<D)/; }
 	@scripts/cost.sh $(ARGS)
 
 audit: ## check dependencies: licenses, advisories, duplicates, unused ones
