@@ -17,6 +17,7 @@ use futures::future::join_all;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use crate::blocking::poll_blocking_if_many;
 use crate::client::Webhooks;
 use crate::engine::{AlertDelivery, Engine, Error, keep_running};
 use crate::secret::SigningKey;
@@ -71,7 +72,10 @@ async fn run_checks(engine: Engine) {
             watch = Watch::default();
             continue;
         }
-        if let Err(error) = check(&engine, &mut watch).await {
+        let queues = engine.known_queues().count();
+        let check = Box::pin(check(&engine, &mut watch));
+        let checked = poll_blocking_if_many(queues, check);
+        if let Err(error) = checked.await {
             tracing::warn!(%error, "failed to check the alert rules");
         }
     }
@@ -86,14 +90,24 @@ async fn check(engine: &Engine, watch: &mut Watch) -> Result<(), Error> {
     let (overview, reported) =
         futures::try_join!(load_overview(engine), engine.reported_problems())?;
     let now = engine.now(None);
-    let found = reportable_problems(&overview, now.0);
+    let found = reportable_problems(overview, now.0);
+    let mut result = Ok(());
     for change in watch.step(&rules, &found, reported, now) {
-        match change {
-            Change::Raise(rule, reported) => engine.report_problem(rule, reported).await?,
-            Change::End(rule, reported) => engine.report_end(rule, reported).await?,
+        if !engine.is_leader() {
+            break;
+        }
+        let written = match change {
+            Change::Raise(rule, reported) => engine.report_problem(rule, reported).await,
+            Change::End(rule, reported) => engine.report_end(rule, reported).await,
+        };
+        let is_outage = written == Err(Error::Unavailable);
+        result = result.and(written);
+        // What was found may have ended when the database responds again.
+        if is_outage {
+            break;
         }
     }
-    Ok(())
+    result
 }
 
 async fn run_deliveries(engine: Engine, settings: Settings) {
@@ -105,20 +119,34 @@ async fn run_deliveries(engine: Engine, settings: Settings) {
         if !engine.is_leader() {
             continue;
         }
-        if let Err(error) = send_due(&engine, &settings, &webhooks).await {
-            tracing::warn!(%error, "failed to send alerts");
+        // More may be due.
+        while engine.is_leader() {
+            match send_due(&engine, &settings, &webhooks).await {
+                Ok(CONCURRENT) => {}
+                Ok(_) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "failed to send alerts");
+                    break;
+                }
+            }
         }
     }
 }
 
-/// Sends what is due, each delivery once.
-async fn send_due(engine: &Engine, settings: &Settings, webhooks: &Webhooks) -> Result<(), Error> {
+/// Sends up to 16 deliveries that are due, each once. Returns how many there were.
+async fn send_due(
+    engine: &Engine,
+    settings: &Settings,
+    webhooks: &Webhooks,
+) -> Result<usize, Error> {
     let due = engine.due_alert_deliveries(CONCURRENT as i64).await?;
+    let count = due.len();
     let sent = due
         .into_iter()
         .map(|(delivery, url)| send(engine, settings, webhooks, delivery, url));
     let results: Vec<Result<(), Error>> = join_all(sent).await;
-    results.into_iter().collect()
+    results.into_iter().collect::<Result<(), Error>>()?;
+    Ok(count)
 }
 
 async fn send(

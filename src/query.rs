@@ -223,6 +223,9 @@ pub fn first_text_of(state: Option<&str>) -> Option<String> {
     }
 }
 
+/// Operators are shorter, even with spaces and escapes. Of others, an error quotes so many characters.
+const OPERATOR_BYTES_MAX: usize = 200;
+
 fn read_operator(raw: &RawValue) -> Result<Binary, String> {
     let known = [
         ("IS", Binary::Compare(Compare::Is)),
@@ -238,7 +241,10 @@ fn read_operator(raw: &RawValue) -> Result<Binary, String> {
         (">", Binary::Compare(Compare::Greater)),
         (">=", Binary::Compare(Compare::GreaterEqual)),
     ];
-    let given: Option<String> = serde_json::from_str(raw.get()).ok();
+    let is_short = raw.get().len() <= OPERATOR_BYTES_MAX;
+    let given: Option<String> = is_short
+        .then(|| serde_json::from_str(raw.get()).ok())
+        .flatten();
     let words = given.as_deref().map(|given| {
         let words: Vec<&str> = given.split_ascii_whitespace().collect();
         words.join(" ")
@@ -251,7 +257,7 @@ fn read_operator(raw: &RawValue) -> Result<Binary, String> {
     let found = known.into_iter().find(|(name, _)| same(name));
     found.map(|(_, operator)| operator).ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        let given = given.unwrap_or_else(|| raw.get().to_owned());
+        let given = given.unwrap_or_else(|| raw.get().chars().take(OPERATOR_BYTES_MAX).collect());
         format!(
             "{given} is not an operator; use one of {}",
             names.join(", ")

@@ -56,9 +56,9 @@ impl Watch {
                 let began = self.since.get(&key).copied().unwrap_or(now);
                 if has_lasted(rule, began, now) {
                     changes.push(Change::Raise(rule.clone(), report(rule, problem, now)));
-                } else {
-                    since.insert(key, began);
                 }
+                // Also if it is reported now: that can fail, and is repeated at the next check.
+                since.insert(key, began);
             }
         }
         for reported in reported {
@@ -70,9 +70,8 @@ impl Watch {
             let ended = self.gone.get(&key).copied().unwrap_or(now);
             if has_lasted(rule, ended, now) {
                 changes.push(Change::End(rule.clone(), reported));
-            } else {
-                gone.insert(key, ended);
             }
+            gone.insert(key, ended);
         }
         (self.since, self.gone) = (since, gone);
         changes
@@ -196,6 +195,36 @@ mod tests {
             step(21, &found),
             [("raised", "stalled qless  a".to_owned())]
         );
+    }
+
+    #[test]
+    fn a_report_that_was_not_written_is_repeated_at_the_next_check() {
+        let (mut watch, rules) = (Watch::default(), [rule(10)]);
+        let found = [paused("a", ProblemKind::Paused)];
+        let mut step = |second: i64, found: &[ReportableProblem], open: &[ReportedProblem]| {
+            let now = Time(AT + second * 1_000_000);
+            watch.step(&rules, found, open.to_vec(), now)
+        };
+        let key = || "paused qless  a".to_owned();
+        assert_eq!(step(0, &found, &[]), []);
+        let raised = step(10, &found, &[]);
+        assert_eq!(reported(&raised), [("raised", key())]);
+        assert_eq!(
+            reported(&step(15, &found, &[])),
+            [("raised", key())],
+            "not written"
+        );
+        let [Change::Raise(_, open) | Change::End(_, open)] = &raised[..] else {
+            panic!("{raised:?}");
+        };
+        let open = [open.clone()];
+        assert_eq!(step(20, &found, &open), []);
+        assert_eq!(step(25, &[], &open), []);
+        for second in [35, 40] {
+            let ended = step(second, &[], &open);
+            assert_eq!(reported(&ended), [("ended", key())], "{second}");
+        }
+        assert_eq!(step(45, &[], &[]), []);
     }
 
     #[test]

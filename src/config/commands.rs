@@ -75,7 +75,7 @@ pub struct Bench {
     #[arg(long, default_value_t = 10, value_parser = value_parser!(u16).range(1..=3_600))]
     #[arg(value_name = "N")]
     pub seconds: u16,
-    /// Number of jobs after which the measurement ends, if it has not ended before, 1 to 10,000,000.
+    /// Number of jobs after which the measurement ends, even before `--seconds`, 1 to 10,000,000.
     #[arg(long, default_value_t = 100_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
     #[arg(value_name = "N")]
     pub jobs: u64,

@@ -253,6 +253,12 @@ impl Engine {
             if task == MaintenanceTask::EndPauses && !self.has_ended_pauses() {
                 continue;
             }
+            // An error is that of the task, too.
+            if task == MaintenanceTask::DeleteSurplusComplete
+                && matches!(self.has_surplus_complete().await, Ok(false))
+            {
+                continue;
+            }
             for _ in 0..BATCHES_MAX {
                 match self
                     .submit_system_task(SystemTask::Maintain(task), None)

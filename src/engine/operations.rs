@@ -104,7 +104,7 @@ pub enum Subject {
 }
 
 /// The state of an operation. The values are stored in the database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OperationState {
     /// Running, or waiting for its turn.

@@ -32,6 +32,7 @@ use foldhash::fast::RandomState;
 use crate::engine::cache::Shared;
 use crate::engine::clock::Time;
 use crate::engine::events::Events;
+use crate::engine::maintenance::tasks::{BATCH, MaintenanceTask};
 use crate::engine::metrics::CountedEvents;
 use crate::engine::model::config::Config;
 use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId, QueueKey};
@@ -107,6 +108,8 @@ pub struct UnitOfWork {
     pub ticks: i64,
     /// How many rows a system task has changed or deleted; for empty queues, 1 if some are left to check.
     pub affected: usize,
+    /// The maintenance task of this transaction, and the maximum number of jobs in its batch.
+    pub maintenance: Option<(MaintenanceTask, i64)>,
     /// Whether a maintenance task has left jobs to its next transaction, because of their size, or because it has not
     /// looked at all queues or workers yet.
     pub leaves_jobs: bool,
@@ -211,6 +214,7 @@ impl UnitOfWork {
             completed: false,
             ticks: 0,
             affected: 0,
+            maintenance: None,
             leaves_jobs: false,
             flushes: false,
             has_subscribers,
@@ -394,6 +398,11 @@ impl UnitOfWork {
     pub fn available_at(&mut self, queue: QueueId, at: Time) {
         let first = self.next_available.entry(queue).or_insert(at);
         *first = at.min(*first);
+    }
+
+    /// The maximum number of jobs in the batch of a maintenance task.
+    pub fn batch_max(&self) -> i64 {
+        self.maintenance.map_or(BATCH, |(_, max)| max)
     }
 
     /// Sets an option, or resets it to its default (`None`).

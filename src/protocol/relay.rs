@@ -17,7 +17,7 @@ use call::Call;
 pub use error::ApiError;
 use response::views;
 
-use crate::engine::{Claim, Engine, QueueKey};
+use crate::engine::{Claim, Engine, Job, QueueKey};
 use crate::protocol::body;
 use crate::protocol::common_error::CommonError;
 use crate::protocol::request::{self, json, on};
@@ -97,7 +97,8 @@ async fn next(api: Api, call: Call) -> Outcome {
     if jobs.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let bytes = jobs.iter().map(|job| job.body.len()).sum();
+    let texts = |job: &Job| job.body.len() + job.work_state.as_ref().map_or(0, String::len);
+    let bytes = jobs.iter().map(texts).sum();
     let text = body::process(bytes, || body::text(&views(&jobs, &queue)))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }

@@ -1,7 +1,7 @@
 //! Copies a whole database into another one of either kind.
 //!
 //! The source is read in one snapshot. The target is written in one transaction, which is committed only after all rows
-//! have been read back and compared. After an earlier error the target is still empty, and the copy can be repeated.
+//! have been read back and compared. If the copy fails before that, the target is still empty, and the copy can be repeated.
 //! Memory holds only one batch and a few rows, so the sizes of databases and bodies are not limited.
 
 mod database;
@@ -110,8 +110,9 @@ pub async fn copy(
 ) -> Result<Vec<Copied>> {
     let mut source = open(from, SOURCE).await?;
     let (counts, state) = inspect_source(&mut source).await?;
+    let activity = read_activity(&mut source).await?;
     if is_postgres(to) {
-        find_nul(&mut source).await?;
+        refuse_nul(&mut source).await?;
     }
     if is_same_file(from, to) {
         return Err(CopyError::Same);
@@ -132,12 +133,10 @@ pub async fn copy(
         copied.push((table, sum));
     }
     source.run("COMMIT").await.on_side(SOURCE)?;
-    if source.has_servers().await.on_side(SOURCE)?
-        || read_state(&mut source, SOURCE).await? != state
-    {
-        return Err(CopyError::Changed);
-    }
+    let before = (state, activity);
+    refuse_changes(&mut source, &before).await?;
     verify(&mut target, &copied, on_progress).await?;
+    refuse_changes(&mut source, &before).await?;
     let state = state.map(Value::Int).to_vec();
     target.execute(SET_STATE, state).await.on_side(TARGET)?;
     target.run("COMMIT").await.map_err(CopyError::InDoubt)?;
@@ -222,8 +221,33 @@ async fn read_state(database: &mut CopyDatabase, side: &'static str) -> Result<[
     Ok([column(0)?, column(1)?, column(2)?])
 }
 
-/// Finds texts with NUL, which SQLite can store and Postgres cannot.
-async fn find_nul(source: &mut CopyDatabase) -> Result<()> {
+/// What differs after any job has been put, claimed or completed.
+async fn read_activity(source: &mut CopyDatabase) -> Result<[Option<i64>; 2]> {
+    let rows = source.rows(ACTIVITY).await.on_side(SOURCE)?;
+    let row = rows.first();
+    let column = |column| {
+        row.map_or(Ok(None), |row| row.int_or_null(column))
+            .on_side(SOURCE)
+    };
+    Ok([column(0)?, column(1)?])
+}
+
+/// Refuses a source that a server uses, or has used since it was read.
+async fn refuse_changes(
+    source: &mut CopyDatabase,
+    (state, activity): &([i64; 3], [Option<i64>; 2]),
+) -> Result<()> {
+    let is_changed = source.has_servers().await.on_side(SOURCE)?
+        || read_state(source, SOURCE).await? != *state
+        || read_activity(source).await? != *activity;
+    match is_changed {
+        true => Err(CopyError::Changed),
+        false => Ok(()),
+    }
+}
+
+/// Refuses texts with NUL, which SQLite can store and Postgres cannot.
+async fn refuse_nul(source: &mut CopyDatabase) -> Result<()> {
     if source.is_postgres() {
         return Ok(());
     }
@@ -313,12 +337,12 @@ async fn refuse_rows(target: &mut CopyDatabase) -> Result<()> {
     for table in target.tables().await.on_side(TARGET)? {
         let (name, key) = (table.name, table.key());
         // A server creates this token at its first start, so a database with no other rows counts as empty.
-        let but = match name {
+        let condition = match name {
             "tokens" => format!("WHERE description <> '{FIRST_TOKEN}'"),
             _ => String::new(),
         };
         let rows = target
-            .rows(format!("SELECT {key} FROM {name} {but} LIMIT 1"))
+            .rows(format!("SELECT {key} FROM {name} {condition} LIMIT 1"))
             .await;
         if !rows.on_side(TARGET)?.is_empty() {
             return Err(CopyError::NotEmpty(name));
@@ -400,6 +424,9 @@ async fn verify(
         Err(CopyError::Mismatch(wrong))
     }
 }
+
+const ACTIVITY: &str = "
+SELECT (SELECT max(seq) FROM jobs), (SELECT CAST(sum(n) AS BIGINT) FROM tallies)";
 
 const STATE: &str = "SELECT revision, last_event, last_gone_queue FROM state WHERE id = 1";
 

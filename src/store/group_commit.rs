@@ -27,6 +27,10 @@ use crate::traces::{GroupSpan, Trace, of_group};
 /// then split ([`attempts_max`]).
 const ATTEMPTS_MAX: u32 = 20;
 
+/// How long a single request is repeated after conflicts, such as a row that another session of the database has
+/// locked. Other requests wait meanwhile.
+const CONFLICT_RETRY_MAX: Duration = Duration::from_secs(2);
+
 /// Delay before a group is run again, from the second conflict on; multiplied by the number of attempts.
 const CONFLICT_DELAY: Duration = Duration::from_millis(2);
 
@@ -392,7 +396,7 @@ async fn attempt<R: GroupRunner>(
     recent_failures: &mut RecentFailures,
     stop: &CancellationToken,
 ) -> Result<(), StoreError> {
-    let mut attempts = 1;
+    let (mut attempts, mut conflicts_since) = (1, Instant::now());
     loop {
         // A panic in a verb must not end the writer.
         let span = GroupSpan::begin(requests.iter().map(R::trace));
@@ -410,8 +414,16 @@ async fn attempt<R: GroupRunner>(
         if outcome.as_ref().is_err_and(StoreError::is_conflict) {
             recent_failures.conflict = Some(Instant::now());
         }
+        let is_first = attempts == 1;
         match outcome {
-            Err(error) if error.is_conflict() && attempts < attempts_max(requests.len()) => {
+            Err(error)
+                if error.is_conflict()
+                    && attempts < attempts_max(requests.len())
+                    && (is_first || conflicts_since.elapsed() < CONFLICT_RETRY_MAX) =>
+            {
+                if is_first {
+                    conflicts_since = Instant::now();
+                }
                 if attempts > 1 {
                     sleep(CONFLICT_DELAY * attempts).await;
                 }

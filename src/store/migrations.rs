@@ -35,6 +35,7 @@ macro_rules! migrations {
             "0024_cache_revisions"
             "0025_long_texts_last"
             "0026_recurring_rows"
+            "0027_removed_bodies"
         )
     };
     ($folder:literal: $($file:literal)*) => {

@@ -15,7 +15,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use combined::combined;
+use combined::in_one_statement;
 pub use listener::Listener;
 pub use readers::Readers;
 use reserve::Reserve;
@@ -322,7 +322,7 @@ async fn fetch(
     }
     let expand = |it: &Statement| send_mode.dialect.expand(it.sql);
     let text = match also {
-        Some(also) => combined(expand(statement), statement.args.len(), expand(also)),
+        Some(also) => in_one_statement(expand(statement), statement.args.len(), expand(also)),
         None => expand(statement),
     };
     // Safe: the text consists of literals in this program, and every value is bound.

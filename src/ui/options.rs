@@ -44,8 +44,8 @@ pub const OF_SERVER: [OptionDescription; 9] = [
     OptionDescription {
         name: "grace-period",
         unit: Unit::Seconds,
-        about: "How long a worker can still complete a job after its lease expires, before another worker gets it. If not set, clients over the Redis protocol get 10 s.",
-        effect: "Applies to leases that expire from now on.",
+        about: "How long a worker can still complete a job after another claim has found its lease expired. Then another worker gets the job. If not set, clients over the Redis protocol get 10 s.",
+        effect: "Applies when a claim next finds an expired lease.",
     },
     OptionDescription {
         name: "jobs-history",

@@ -1,15 +1,21 @@
 //! The workers of a queue, the queues of a worker, and how fast a queue grows or shrinks.
 
 use super::*;
-use switchyard::engine::{JobAction, NewOperation, RunCounts, Subject, WorkerInQueue};
+use switchyard::engine::{ActivityRow, JobAction, NewOperation, RunCounts, Subject};
 
 /// Name or queue, running jobs, and results.
 type Seen = (String, i64, RunCounts);
 
-fn seen<T>(rows: &[WorkerInQueue<T>], name: impl Fn(&T) -> &str) -> Vec<Seen> {
+fn seen<T>(rows: &[ActivityRow<T>], name: impl Fn(&T) -> &str) -> Vec<Seen> {
     let mut rows: Vec<Seen> = rows
         .iter()
-        .map(|row| (name(&row.of).to_owned(), row.running, row.results.counts))
+        .map(|row| {
+            (
+                name(&row.subject).to_owned(),
+                row.running,
+                row.results.counts,
+            )
+        })
         .collect();
     rows.sort_by(|a, b| a.0.cmp(&b.0));
     rows

@@ -20,7 +20,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
 
 use crate::support::Server;
-use crate::support::keys::{ADMIN, ADMIN_TOKEN, ANNA, OLGA, UI_KEYS, VERA};
+use crate::support::keys::{ADMIN, ADMIN_KEY, ADMIN_TOKEN, OPERATOR_KEY, UI_KEYS, VIEWER_KEY};
 
 /// The options of a server with an admin token, a key per role, and `more`.
 fn with_keys<'a>(more: &[&'a str]) -> Vec<&'a str> {

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::{ProtocolVersion, version};
 use crate::support::log::Logged;
 use crate::support::raw::Connection;
 use crate::support::relay::new;
-use crate::support::tls::{Pair, Secured};
+use crate::support::tls::{CertificatePair, Secured};
 use crate::support::{Server, database, eventually};
 
 const HEALTH: &str = "GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -29,7 +29,7 @@ async fn is_healthy(connection: &mut Secured) {
 
 #[tokio::test]
 async fn every_protocol_works_with_each_version_of_tls() {
-    let pair = Pair::new();
+    let pair = CertificatePair::new();
     let server = pair.serve(&["--no-auth"]);
     for (name, version, negotiated) in [
         ("three", &version::TLS13, ProtocolVersion::TLSv1_3),
@@ -62,7 +62,7 @@ async fn every_protocol_works_with_each_version_of_tls() {
 
 #[tokio::test]
 async fn a_long_poll_and_an_event_stream_work_over_https() {
-    let pair = Pair::new();
+    let pair = CertificatePair::new();
     let server = pair.serve(&[]);
     let client = pair.client();
     let mut stream = client.connect(&server).await;
@@ -88,7 +88,7 @@ async fn a_long_poll_and_an_event_stream_work_over_https() {
 
 #[tokio::test]
 async fn large_bodies_pass_in_both_directions() {
-    let pair = Pair::new();
+    let pair = CertificatePair::new();
     let server = pair.serve(&[]);
     let client = pair.client();
     let meta = "x".repeat(8 << 20);
@@ -102,7 +102,7 @@ async fn large_bodies_pass_in_both_directions() {
 
 #[tokio::test]
 async fn only_http_1_1_is_negotiated() {
-    let pair = Pair::new();
+    let pair = CertificatePair::new();
     let server = pair.serve(&[]);
     let client = pair.client();
     let mut both = client.offering(&["h2", "http/1.1"]).connect(&server).await;
@@ -115,7 +115,7 @@ async fn only_http_1_1_is_negotiated() {
 
 #[tokio::test]
 async fn a_request_with_the_wrong_scheme_gets_a_response() {
-    let pair = Pair::new();
+    let pair = CertificatePair::new();
     let server = pair.serve(&[]);
     let mut plain = Connection::to(&server).await;
     plain.write(HEALTH).await;
@@ -138,7 +138,7 @@ async fn a_request_with_the_wrong_scheme_gets_a_response() {
 
 #[tokio::test]
 async fn incomplete_handshakes_are_closed_after_the_timeout() {
-    let pair = Pair::new();
+    let pair = CertificatePair::new();
     let server = pair.serve(&IMPATIENT);
     let mut idle = pair.client().connect(&server).await;
     let mut silent = Connection::to(&server).await;
@@ -172,7 +172,7 @@ async fn a_client_must_read_its_response() {
         server.client().add("work", json!({"meta": meta})).await;
     }
     server.stop().await;
-    let pair = Pair::new();
+    let pair = CertificatePair::new();
     let options = pair.options(&[&IMPATIENT[..], &["--max-connections", "1"]].concat());
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let server = Server::on(&database, &options);
@@ -188,7 +188,7 @@ async fn a_client_must_read_its_response() {
 
 #[tokio::test]
 async fn a_flood_of_handshakes_does_not_block_other_clients() {
-    let pair = Pair::new();
+    let pair = CertificatePair::new();
     let limits = [
         "--max-connections",
         "60",
@@ -225,7 +225,7 @@ async fn a_flood_of_handshakes_does_not_block_other_clients() {
 
 #[tokio::test]
 async fn a_stop_does_not_wait_for_handshakes() {
-    let pair = Pair::new();
+    let pair = CertificatePair::new();
     let options = pair.options(&[]);
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let mut logged = Logged::with("warn", &options);
@@ -243,7 +243,7 @@ async fn logged(server: &Logged, text: &str) {
 
 #[tokio::test]
 async fn sighup_replaces_the_certificate_for_new_connections() {
-    let mut pair = Pair::new();
+    let mut pair = CertificatePair::new();
     let options = pair.options(&[]);
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let logs = Logged::with("info", &options);
@@ -301,7 +301,7 @@ fn refusal(options: &[String]) -> String {
 
 #[test]
 fn a_server_with_an_invalid_certificate_does_not_start() {
-    let (pair, other) = (Pair::new(), Pair::new());
+    let (pair, other) = (CertificatePair::new(), CertificatePair::new());
     let secret = fs::read_to_string(pair.key()).unwrap();
     let secret = secret.lines().nth(1).unwrap();
     let text = |path: std::path::PathBuf| path.to_str().unwrap().to_owned();
@@ -375,7 +375,7 @@ fn a_server_with_an_invalid_certificate_does_not_start() {
 
 #[tokio::test]
 async fn the_startup_banner_and_the_pages_use_https() {
-    let pair = Pair::new();
+    let pair = CertificatePair::new();
     let mut command = Server::command("sqlite::memory:", &[]);
     command
         .env("SWITCHYARD_TLS_CERT", pair.certificate())
@@ -397,7 +397,7 @@ const FORM: &str = "content-type: application/x-www-form-urlencoded\r\n";
 
 #[tokio::test]
 async fn cookies_are_secure_and_forms_come_from_https_pages() {
-    let pair = Pair::new();
+    let pair = CertificatePair::new();
     let server = pair.serve(&KEYS);
     let client = pair.client();
     let login = async |origin: &str| {
@@ -439,7 +439,7 @@ async fn cookies_are_secure_and_forms_come_from_https_pages() {
 #[tokio::test]
 async fn hsts_is_sent_over_https_only_and_on_request() {
     const HEADER: &str = "strict-transport-security: ";
-    let pair = Pair::new();
+    let pair = CertificatePair::new();
     for (options, expected) in [
         (&[][..], None),
         (&["--hsts"], Some("31536000")),

@@ -15,7 +15,7 @@ fn ask(query: &str) {
     }
 }
 
-fn ask_for(expression: &str) {
+fn send_query(expression: &str) {
     match term("=", expression, "1") {
         Ok(query) => {
             let mut work = Budget::new(1_000_000);
@@ -91,16 +91,16 @@ proptest! {
     #[test]
     fn any_text_is_parsed_or_rejected(text in any::<String>(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         ask(&text);
-        ask_for(&text);
-        ask_for(&String::from_utf8_lossy(&bytes));
+        send_query(&text);
+        send_query(&String::from_utf8_lossy(&bytes));
         minified(&text).ok();
         are_equal(&text, &text);
     }
 
     #[test]
     fn any_sequence_of_words_is_parsed_or_rejected(words in prop::collection::vec(prop::sample::select(&WORDS[..]), 0..30)) {
-        ask_for(&words.join(" "));
-        ask_for(&words.concat());
+        send_query(&words.join(" "));
+        send_query(&words.concat());
     }
 
     #[test]
@@ -113,7 +113,7 @@ proptest! {
                 chars.remove(one);
             }
         }
-        ask_for(&chars.into_iter().collect::<String>());
+        send_query(&chars.into_iter().collect::<String>());
     }
 
     #[test]

@@ -38,18 +38,18 @@ macro_rules! reply {
     () => {
         /// A response that has been checked.
         #[derive(Debug)]
-        pub struct Reply($crate::support::bearer::Received);
+        pub struct Reply($crate::support::api_client::Received);
 
         impl std::ops::Deref for Reply {
-            type Target = $crate::support::bearer::Received;
+            type Target = $crate::support::api_client::Received;
 
             fn deref(&self) -> &Self::Target {
                 &self.0
             }
         }
 
-        impl From<$crate::support::bearer::Received> for Reply {
-            fn from(received: $crate::support::bearer::Received) -> Reply {
+        impl From<$crate::support::api_client::Received> for Reply {
+            fn from(received: $crate::support::api_client::Received) -> Reply {
                 Reply(received).checked()
             }
         }
@@ -58,7 +58,7 @@ macro_rules! reply {
 pub(crate) use reply;
 
 /// A client of one API, which checks each response when it turns it into an `R`.
-pub struct Bearer<R> {
+pub struct ApiClient<R> {
     http: reqwest::Client,
     /// `http://host:port/path`.
     root: String,
@@ -66,9 +66,9 @@ pub struct Bearer<R> {
     reply: PhantomData<fn() -> R>,
 }
 
-impl<R> Clone for Bearer<R> {
-    fn clone(&self) -> Bearer<R> {
-        Bearer {
+impl<R> Clone for ApiClient<R> {
+    fn clone(&self) -> ApiClient<R> {
+        ApiClient {
             http: self.http.clone(),
             root: self.root.clone(),
             token: self.token.clone(),
@@ -77,15 +77,15 @@ impl<R> Clone for Bearer<R> {
     }
 }
 
-impl<R> fmt::Debug for Bearer<R> {
+impl<R> fmt::Debug for ApiClient<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a client of {}", self.root)
     }
 }
 
-impl<R: From<Received>> Bearer<R> {
-    pub fn new(server: &Server, path: &str) -> Bearer<R> {
-        Bearer {
+impl<R: From<Received>> ApiClient<R> {
+    pub fn new(server: &Server, path: &str) -> ApiClient<R> {
+        ApiClient {
             http: server.http.clone(),
             root: format!("http://{}{path}", server.address),
             token: None,
@@ -94,9 +94,9 @@ impl<R: From<Received>> Bearer<R> {
     }
 
     /// The same client with this token.
-    pub fn with_token(self, token: &str) -> Bearer<R> {
+    pub fn with_token(self, token: &str) -> ApiClient<R> {
         let token = Some(token.to_owned());
-        Bearer { token, ..self }
+        ApiClient { token, ..self }
     }
 
     /// A request to a path below the root. The caller completes and sends it.

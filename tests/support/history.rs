@@ -138,38 +138,42 @@ impl History {
     /// expired.
     pub fn check(&self, lease: Duration, leases_lost: Duration) -> Verdict {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut stories: BTreeMap<&str, Story> = BTreeMap::new();
+        let mut calls_by_job: BTreeMap<&str, JobCalls> = BTreeMap::new();
         for call in calls.iter() {
             let end = call.end.as_ref();
             match (&call.what, end) {
                 (What::Add(id), end) => {
-                    let story = stories.entry(id).or_default();
-                    story.put = true;
-                    story.acknowledged |= matches!(end, Some((_, Outcome::Ok)));
+                    let calls = calls_by_job.entry(id).or_default();
+                    calls.put = true;
+                    calls.acknowledged |= matches!(end, Some((_, Outcome::Ok)));
                 }
                 (What::Complete(id), Some((at, Outcome::Ok))) => {
-                    stories.entry(id).or_default().completions.push(*at);
+                    calls_by_job.entry(id).or_default().completions.push(*at);
                 }
                 (What::Complete(id), None | Some((_, Outcome::Unknown))) => {
-                    stories.entry(id).or_default().maybe_complete = true;
+                    calls_by_job.entry(id).or_default().maybe_complete = true;
                 }
                 (What::Return(id), end) => {
                     let is_refused = matches!(end, Some((_, Outcome::Refused)));
-                    let story = stories.entry(id).or_default();
-                    story.returns.extend((!is_refused).then_some(call.invoked));
+                    let calls = calls_by_job.entry(id).or_default();
+                    calls.returns.extend((!is_refused).then_some(call.invoked));
                 }
                 (What::Get, Some((at, Outcome::Got(ids)))) => {
                     for id in ids {
                         let delivery = (call.invoked, *at);
-                        stories.entry(id).or_default().deliveries.push(delivery);
+                        calls_by_job
+                            .entry(id)
+                            .or_default()
+                            .deliveries
+                            .push(delivery);
                     }
                 }
                 _ => {}
             }
         }
         let mut verdict = Verdict::default();
-        for (id, story) in stories {
-            story.judge(id, lease, leases_lost, &mut verdict);
+        for (id, calls) in calls_by_job {
+            calls.check_job(id, lease, leases_lost, &mut verdict);
         }
         verdict
     }
@@ -177,7 +181,7 @@ impl History {
 
 /// The calls for one job. Tests put each ID once.
 #[derive(Debug, Default)]
-struct Story {
+struct JobCalls {
     put: bool,
     acknowledged: bool,
     /// The start and the end of each call that returned the job.
@@ -188,8 +192,14 @@ struct Story {
     maybe_complete: bool,
 }
 
-impl Story {
-    fn judge(mut self, id: &str, lease: Duration, leases_lost: Duration, verdict: &mut Verdict) {
+impl JobCalls {
+    fn check_job(
+        mut self,
+        id: &str,
+        lease: Duration,
+        leases_lost: Duration,
+        verdict: &mut Verdict,
+    ) {
         let id = id.to_owned();
         self.deliveries.sort_unstable();
         let too_early = self.deliveries.windows(2).any(|pair| {
@@ -202,12 +212,12 @@ impl Story {
             let is_returned = returns.any(|at| (first.0..=first.1.max(second.1)).contains(at));
             is_within_lease && second.0 < leases_lost && !is_returned
         });
-        let risen = |delivery: &(Duration, Duration)| {
+        let is_after_completion = |delivery: &(Duration, Duration)| {
             self.completions
                 .iter()
                 .any(|completed| delivery.0 > *completed)
         };
-        if too_early || self.deliveries.iter().any(risen) {
+        if too_early || self.deliveries.iter().any(is_after_completion) {
             println!("{id} was claimed without a reason: {self:?}");
             verdict.unjustified.insert(id.clone());
         }

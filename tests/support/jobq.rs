@@ -8,7 +8,7 @@ use reqwest::{Body, Method};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::bearer::Bearer;
+use super::api_client::ApiClient;
 use super::{Server, escape};
 pub use reply::{At, Event, Job, Queue, Reply, What, canonical};
 
@@ -24,19 +24,19 @@ pub fn path(queue: &str, id: i64) -> String {
 
 /// A client of Jobq.
 #[derive(Clone, Debug)]
-pub struct Jobq(Bearer<Reply>);
+pub struct Jobq(ApiClient<Reply>);
 
 impl Deref for Jobq {
-    type Target = Bearer<Reply>;
+    type Target = ApiClient<Reply>;
 
-    fn deref(&self) -> &Bearer<Reply> {
+    fn deref(&self) -> &ApiClient<Reply> {
         &self.0
     }
 }
 
 impl Jobq {
     pub fn new(server: &Server) -> Jobq {
-        Jobq(Bearer::new(server, "/api/v0"))
+        Jobq(ApiClient::new(server, "/api/v0"))
     }
 
     /// The same client with this token.
@@ -152,7 +152,7 @@ impl Jobq {
     }
 
     /// Runs a query, with the maximum limit.
-    pub async fn ask_for(&self, queue: &str, query: &Value) -> Reply {
+    pub async fn send_query(&self, queue: &str, query: &Value) -> Reply {
         let path = format!("{}/query_jobs", self::queue(queue));
         self.post(&path, &json!({"query": query, "limit": 10000}))
             .await
@@ -160,12 +160,12 @@ impl Jobq {
 
     /// The IDs of the matching jobs, least recently changed first.
     pub async fn matching(&self, queue: &str, query: &Value) -> Vec<i64> {
-        let jobs = self.ask_for(queue, query).await.jobs();
+        let jobs = self.send_query(queue, query).await.jobs();
         jobs.into_iter().map(|job| job.id).collect()
     }
 
     /// Polls for a job that matches `query`, to set its state.
-    pub async fn ask_one(&self, queue: &str, query: &Value, state: &Value) -> Reply {
+    pub async fn send_poll(&self, queue: &str, query: &Value, state: &Value) -> Reply {
         let path = format!("{}/poll_job", self::queue(queue));
         self.post(&path, &json!({"query": query, "state": state}))
             .await
@@ -173,7 +173,7 @@ impl Jobq {
 
     /// Polls for a job; `None` if no job matches.
     pub async fn poll(&self, queue: &str, query: &Value, state: &Value) -> Option<Job> {
-        let job = self.ask_one(queue, query, state).await.maybe_job()?;
+        let job = self.send_poll(queue, query, state).await.maybe_job()?;
         let state = canonical(&state.to_string());
         assert_eq!(job.state, state);
         match job.events.last().map(|event| &event.what) {

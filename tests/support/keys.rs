@@ -5,9 +5,9 @@ pub const QLESS: &str = "the-token-of-qless";
 pub const RELAY: &str = "the-token-of-relay";
 pub const JOBQ: &str = "the-token-of-jobq";
 pub const PASSWORD: &str = "a pass:word é";
-pub const VERA: &str = "the-key-of-vera";
-pub const OLGA: &str = "the-key-of-olga";
-pub const ANNA: &str = "the-key-of-anna";
+pub const VIEWER_KEY: &str = "the-key-of-vera";
+pub const OPERATOR_KEY: &str = "the-key-of-olga";
+pub const ADMIN_KEY: &str = "the-key-of-anna";
 
 /// The administrator's token.
 pub const ADMIN_TOKEN: [&str; 2] = ["--admin-token", ADMIN];

@@ -30,7 +30,7 @@ pub struct Client {
     host: String,
     pub now: Option<f64>,
     /// The maximum response time.
-    pub patience: Option<Duration>,
+    pub response_time_max: Option<Duration>,
 }
 
 impl Client {
@@ -41,7 +41,7 @@ impl Client {
             history: Arc::clone(history),
             host,
             now: None,
-            patience: None,
+            response_time_max: None,
         }
     }
 
@@ -67,8 +67,8 @@ impl Client {
             asked,
         };
         let took = began.elapsed();
-        let patience = self.patience.unwrap_or(Duration::MAX);
-        assert!(took <= patience, "{took:?}: {answer:?}");
+        let response_time_max = self.response_time_max.unwrap_or(Duration::MAX);
+        assert!(took <= response_time_max, "{took:?}: {answer:?}");
         let body: Value = serde_json::from_str(&answer.text).ok()?;
         if answer.status >= 500 {
             assert_eq!(answer.status, 503, "{answer:?}");
@@ -174,24 +174,24 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts a producer and a consumer for each client. IDs of jobs start with `round`; `held` contains the jobs that
-    /// each consumer completes before it claims more.
+    /// Starts a producer and a consumer for each client. IDs of jobs start with `round`; `unfinished`
+    /// contains the jobs that each consumer completes before it claims more.
     pub fn begin(
         clients: impl ExactSizeIterator<Item = Client>,
         round: u64,
-        held: Vec<Vec<String>>,
+        unfinished: Vec<Vec<String>>,
     ) -> Load {
         assert_eq!(
             clients.len(),
-            held.len(),
-            "one list of held jobs per client"
+            unfinished.len(),
+            "one list of jobs per client"
         );
         let mut load = Load {
             ended: Arc::default(),
             producers: JoinSet::new(),
             consumers: JoinSet::new(),
         };
-        for (number, (client, mut jobs)) in clients.zip(held).enumerate() {
+        for (number, (client, mut jobs)) in clients.zip(unfinished).enumerate() {
             let (ended, producer) = (Arc::clone(&load.ended), client.clone());
             load.producers.spawn(async move {
                 for call in 0.. {

@@ -1,6 +1,6 @@
 //! Servers and clients for tests.
 
-pub mod bearer;
+pub mod api_client;
 mod caller;
 pub mod database;
 #[cfg(target_os = "linux")]

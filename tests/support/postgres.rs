@@ -72,7 +72,7 @@ impl Postgres {
             postgres.port.number
         );
         let mut admin = PgConnection::connect(&address).await.expect("it runs");
-        let folder = postgres.small();
+        let folder = postgres.tablespace_folder();
         for sql in [
             format!("CREATE TABLESPACE {SMALL} LOCATION '{}'", folder.display()),
             format!("CREATE DATABASE {SMALL} TABLESPACE {SMALL}"),
@@ -247,23 +247,23 @@ impl Postgres {
 
     /// Starts it after [`Postgres::stop`].
     pub fn start_again(&self) {
-        self.control(&["start"]);
+        self.pg_ctl(&["start"]);
     }
 
     /// Stops the server as a crash would.
     pub fn stop(&self) {
-        self.control(&["-m", "immediate", "stop"]);
+        self.pg_ctl(&["-m", "immediate", "stop"]);
     }
 
     /// Stops the server as a crash would, and starts it again.
     pub fn restart(&self) {
-        self.control(&["-m", "immediate", "restart"]);
+        self.pg_ctl(&["-m", "immediate", "restart"]);
     }
 
     /// Stops all processes (SIGSTOP): the system accepts connections, but the server does not respond.
     pub fn freeze(&self) {
         // Stops the postmaster first, so that it starts no more children.
-        signal("STOP", self.first());
+        signal("STOP", self.postmaster_pid());
         for child in self.children() {
             signal("STOP", child);
         }
@@ -274,7 +274,7 @@ impl Postgres {
         for child in self.children() {
             signal("CONT", child);
         }
-        signal("CONT", self.first());
+        signal("CONT", self.postmaster_pid());
     }
 
     fn data(&self) -> PathBuf {
@@ -282,7 +282,7 @@ impl Postgres {
     }
 
     /// The folder of the small tablespace.
-    fn small(&self) -> PathBuf {
+    fn tablespace_folder(&self) -> PathBuf {
         self.folder.path().join("small")
     }
 
@@ -295,7 +295,7 @@ impl Postgres {
         command
     }
 
-    fn control(&self, what: &[&str]) {
+    fn pg_ctl(&self, what: &[&str]) {
         let folder = self.folder.path().display();
         let options = format!(
             "-p {} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off",
@@ -318,7 +318,7 @@ impl Postgres {
                 let mut mounted = Command::new("unshare");
                 mounted
                     .args(["--mount", "sh", "-c", &script])
-                    .arg(self.small());
+                    .arg(self.tablespace_folder());
                 mounted
             }
         };
@@ -328,14 +328,14 @@ impl Postgres {
     }
 
     /// The process ID of the postmaster.
-    fn first(&self) -> u32 {
+    fn postmaster_pid(&self) -> u32 {
         let pid = fs::read_to_string(self.data().join("postmaster.pid")).expect("it runs");
         let first = pid.lines().next().and_then(|line| line.parse().ok());
         first.expect("a process")
     }
 
     fn children(&self) -> Vec<u32> {
-        let first = self.first();
+        let first = self.postmaster_pid();
         let processes = fs::read_dir("/proc").expect("a list of processes");
         let children = processes.filter_map(|entry| {
             let entry = entry.ok()?;

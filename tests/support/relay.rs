@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::bearer::{Bearer, reply};
+use super::api_client::{ApiClient, reply};
 use super::eventually;
 use super::{Server, escape};
 
@@ -162,19 +162,19 @@ impl Reply {
 
 /// A client of Relay.
 #[derive(Clone, Debug)]
-pub struct Relay(Bearer<Reply>);
+pub struct Relay(ApiClient<Reply>);
 
 impl Deref for Relay {
-    type Target = Bearer<Reply>;
+    type Target = ApiClient<Reply>;
 
-    fn deref(&self) -> &Bearer<Reply> {
+    fn deref(&self) -> &ApiClient<Reply> {
         &self.0
     }
 }
 
 impl Relay {
     pub fn new(server: &Server) -> Relay {
-        Relay(Bearer::new(server, "/v2"))
+        Relay(ApiClient::new(server, "/v2"))
     }
 
     /// The same client with this token.

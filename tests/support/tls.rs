@@ -18,16 +18,16 @@ use super::raw::Connection;
 
 /// A certificate for this host and its key, in two files.
 #[derive(Debug)]
-pub struct Pair {
+pub struct CertificatePair {
     folder: TempDir,
     der: CertificateDer<'static>,
 }
 
-impl Pair {
-    pub fn new() -> Pair {
+impl CertificatePair {
+    pub fn new() -> CertificatePair {
         let folder = TempDir::new().expect("a folder for the certificate");
-        let der = Pair::write(folder.path());
-        Pair { folder, der }
+        let der = CertificatePair::write(folder.path());
+        CertificatePair { folder, der }
     }
 
     fn write(folder: &Path) -> CertificateDer<'static> {
@@ -41,7 +41,7 @@ impl Pair {
 
     /// Replaces both files with a new pair.
     pub fn renew(&mut self) {
-        self.der = Pair::write(self.folder.path());
+        self.der = CertificatePair::write(self.folder.path());
     }
 
     pub fn certificate(&self) -> PathBuf {

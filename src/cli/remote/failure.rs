@@ -14,7 +14,7 @@ use crate::time::number;
 use crate::ui::actions::failures::retry_request;
 use crate::ui::model::paging::PagePlace;
 use crate::ui::pages::failures::load::{Failure as LoadFailure, Failures};
-use crate::ui::pages::failures::model::{FailingGroup, FailingView, MessageKind};
+use crate::ui::pages::failures::model::{FailureGroupRow, FailureGroupView, MessageKind};
 
 pub async fn run(command: &FailureCommand) -> Outcome {
     match command {
@@ -56,7 +56,7 @@ pub async fn run(command: &FailureCommand) -> Outcome {
     }
 }
 
-async fn read(session: &Session, group: &str, range: &str) -> Result<FailingView> {
+async fn read(session: &Session, group: &str, range: &str) -> Result<FailureGroupView> {
     let call = LoadFailure {
         group: group.to_owned(),
         range: range.to_owned(),
@@ -71,7 +71,7 @@ async fn read(session: &Session, group: &str, range: &str) -> Result<FailingView
     Ok(view)
 }
 
-fn group_json(group: &FailingGroup) -> Value {
+fn group_json(group: &FailureGroupRow) -> Value {
     let row = &group.row;
     let queues = group
         .queues
@@ -83,7 +83,7 @@ fn group_json(group: &FailingGroup) -> Value {
     })
 }
 
-fn group_table(groups: &[FailingGroup]) -> String {
+fn group_table(groups: &[FailureGroupRow]) -> String {
     let mut table = Table::new(&["GROUP", "JOBS", "LAST", "QUEUES", "NEWEST MESSAGE"]);
     for group in groups {
         let queues: Vec<String> = group
@@ -106,7 +106,7 @@ fn kind_json(kind: &MessageKind) -> Value {
     json!({ "fingerprint": kind.hash, "message": kind.text, "example": kind.example, "count": kind.count })
 }
 
-fn shown(session: &Session, view: &FailingView) -> String {
+fn shown(session: &Session, view: &FailureGroupView) -> String {
     let row = &view.group;
     let message = row.message.clone().unwrap_or_default();
     if session.json {

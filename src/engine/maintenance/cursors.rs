@@ -14,11 +14,18 @@ use crate::store::{Connection, Row, Statement, StoreError};
 /// Queues of a part.
 pub const QUEUES_MAX: usize = 1_000;
 
-/// The beginnings of the next parts.
+/// Batches are halved at most this often: from 2,000 jobs to 31.
+const HALVINGS_MAX: u32 = 6;
+
+/// The beginnings of the next parts, and the sizes of batches.
 #[derive(Debug, Default)]
 pub struct Cursors {
     queues: HashMap<MaintenanceTask, QueueId>,
     worker: (String, String),
+    /// The task whose last batch has begun and not been committed.
+    begun: Option<MaintenanceTask>,
+    /// How often the batches of a task are halved.
+    halvings: HashMap<MaintenanceTask, u32>,
 }
 
 /// Some of the queues that have jobs in a state, in the order of their IDs.
@@ -29,6 +36,30 @@ pub struct QueuePart {
 }
 
 impl Cursors {
+    /// The maximum number of jobs in the next batch of the task. It is halved after a batch that was not committed,
+    /// because that may have taken the database too long.
+    pub fn begin_batch(&mut self, task: MaintenanceTask) -> i64 {
+        if let Some(failed) = self.begun.replace(task) {
+            let halvings = self.halvings.entry(failed).or_default();
+            *halvings = (*halvings + 1).min(HALVINGS_MAX);
+        }
+        let halvings = self.halvings.get(&task).copied().unwrap_or_default();
+        task.batch() >> halvings
+    }
+
+    /// Notes that the batch of the task was committed. The next one may be twice as large.
+    pub fn end_batch(&mut self, task: MaintenanceTask) {
+        if self.begun == Some(task) {
+            self.begun = None;
+        }
+        if let Some(halvings) = self.halvings.get_mut(&task) {
+            *halvings -= 1;
+            if *halvings == 0 {
+                self.halvings.remove(&task);
+            }
+        }
+    }
+
     /// The next queues for the task. `find` is one of the statements below.
     pub async fn queues(
         &self,

@@ -3,8 +3,10 @@
 
 use std::collections::HashSet;
 
+use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::maintenance::tasks::BATCH;
+use crate::engine::model::config::Config;
 use crate::engine::model::dependency_rows;
 use crate::engine::model::job::{JobKey, QueueId, QueueKey, State};
 use crate::engine::model::job_columns::job_bytes;
@@ -82,21 +84,21 @@ pub async fn delete_complete(
 }
 
 /// Finds jobs whose time to live has ended.
-pub fn expired(now: Time) -> Statement {
-    Statement::new(FIND_EXPIRED, [now.0.into(), BATCH.into()])
+pub fn expired(work: &UnitOfWork) -> Statement {
+    Statement::new(FIND_EXPIRED, [work.now.0, work.batch_max()].map(Into::into))
 }
 
 /// Finds jobs of these queues that were dead-lettered long ago.
-pub fn old_dead(queues: &[(QueueId,)], now: Time) -> Statement {
-    let oldest = now.plus_seconds(-DEAD_KEPT_S);
+pub fn old_dead(work: &UnitOfWork, queues: &[(QueueId,)]) -> Statement {
+    let oldest = work.now.plus_seconds(-DEAD_KEPT_S);
     Statement::of_rows(FIND_OLD_DEAD, queues)
-        .with(BATCH)
+        .with(work.batch_max())
         .with(oldest.0)
 }
 
 /// Finds the records of those of these Jobq queues that are deleted.
-pub fn of_deleted_queues(queues: &[(QueueId,)]) -> Statement {
-    Statement::of_rows(FIND_OF_DELETED_QUEUES, queues).with(BATCH)
+pub fn of_deleted_queues(work: &UnitOfWork, queues: &[(QueueId,)]) -> Statement {
+    Statement::of_rows(FIND_OF_DELETED_QUEUES, queues).with(work.batch_max())
 }
 
 /// Finds complete jobs older than `jobs-history`.
@@ -105,17 +107,33 @@ pub fn old_complete(work: &UnitOfWork) -> Statement {
     Statement::new(FIND_OLD_COMPLETE, [oldest.0.into(), BATCH.into()])
 }
 
-/// Finds the oldest complete jobs above `jobs-history-count`.
-pub fn surplus_complete(work: &UnitOfWork) -> Statement {
+impl Engine {
+    /// Whether there are more complete jobs than `jobs-history-count`. Sums the counts of all queues, which the writer
+    /// need not do in each round of maintenance.
+    pub(super) async fn has_surplus_complete(&self) -> Result<bool, StoreError> {
+        let rows = self
+            .readers()
+            .rows(Statement::new(COUNT_COMPLETE, []))
+            .await?;
+        let count = rows.first().map_or(Ok(0), |row| row.int(0))?;
+        Ok(count > kept_complete(self.config()))
+    }
+}
+
+fn kept_complete(config: &Config) -> i64 {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a count; a cast that saturates is right"
     )]
-    let kept = work.config.number("jobs-history-count") as i64;
+    let kept = config.number("jobs-history-count") as i64;
+    kept.max(0)
+}
+
+/// Finds the oldest complete jobs above `jobs-history-count`.
+pub fn surplus_complete(work: &UnitOfWork) -> Statement {
     // The stored counters do not include this transaction's changes yet.
-    let kept = kept
-        .max(0)
-        .saturating_sub(work.counters.pending_change(State::Complete));
+    let kept =
+        kept_complete(&work.config).saturating_sub(work.counters.pending_change(State::Complete));
     Statement::new(FIND_SURPLUS_COMPLETE, [kept.into(), BATCH.into()])
 }
 
@@ -327,6 +345,10 @@ const FIND_SURPLUS_COMPLETE: &str = found!(
            FROM (SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM tallies WHERE kind = {kind_state} AND slot = {complete}) AS s)
     {skip_locked}"
 );
+
+/// The number of complete jobs.
+const COUNT_COMPLETE: &str = "
+SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM tallies WHERE kind = {kind_state} AND slot = {complete}";
 
 const DELETE_FOUND: &str = "
 DELETE FROM jobs WHERE (seq, version) IN (SELECT int(0), int(1) FROM rows($1))

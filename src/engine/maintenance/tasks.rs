@@ -99,7 +99,7 @@ impl MaintenanceTask {
     }
 
     /// The batch size. A full batch means that there may be more.
-    fn batch(self) -> i64 {
+    pub fn batch(self) -> i64 {
         match self {
             MaintenanceTask::ExpireLeases => EXPIRE_BATCH,
             MaintenanceTask::EndPauses => PAUSE_BATCH as i64,
@@ -145,9 +145,10 @@ pub async fn run_task(
     trust_client_clock: bool,
 ) -> Result<(), StoreError> {
     let now = work.now;
+    work.maintenance = Some((task, cursors.begin_batch(task)));
     let find = match task {
         MaintenanceTask::PromoteDue if !trust_client_clock => {
-            let due = Statement::new(DUE, [now.0.into(), BATCH.into()]);
+            let due = Statement::new(DUE, [now.0.into(), work.batch_max().into()]);
             return promote_due(connection, work, due).await;
         }
         MaintenanceTask::PromoteDue
@@ -163,7 +164,7 @@ pub async fn run_task(
         MaintenanceTask::ReleaseDependents => {
             return releases::release(connection, work, None).await;
         }
-        MaintenanceTask::DeleteExpired => deletions::expired(now),
+        MaintenanceTask::DeleteExpired => deletions::expired(work),
         MaintenanceTask::DeleteOldComplete => deletions::old_complete(work),
         MaintenanceTask::DeleteSurplusComplete => deletions::surplus_complete(work),
         MaintenanceTask::EndPauses => {
@@ -207,7 +208,7 @@ async fn run_in_queues(
     });
     let queues: Vec<_> = queues.map(|id| (*id,)).collect();
     if !queues.is_empty() {
-        let (now, batch) = (work.now, task.batch());
+        let (now, batch) = (work.now, work.batch_max());
         let in_queues = |sql| Statement::of_rows(sql, &queues).with(batch);
         match task {
             MaintenanceTask::PromoteDue => {
@@ -219,11 +220,11 @@ async fn run_in_queues(
                 expire_leases(connection, work, expired).await?;
             }
             MaintenanceTask::DeleteOldDead => {
-                let dead = deletions::old_dead(&queues, now);
+                let dead = deletions::old_dead(work, &queues);
                 deletions::delete_found(connection, work, dead).await?;
             }
             _ => {
-                let records = deletions::of_deleted_queues(&queues);
+                let records = deletions::of_deleted_queues(work, &queues);
                 deletions::delete_found(connection, work, records).await?;
             }
         }
@@ -256,7 +257,7 @@ async fn find_to_move(
         .take_while(fits)
         .map(|(job, _)| job)
         .collect();
-    work.leaves_jobs = first.len() < count;
+    work.leaves_jobs = first.len() < count || count as i64 >= work.batch_max();
     Ok(first)
 }
 
@@ -348,7 +349,7 @@ const DUE_OF_QUEUES: &str = concat!(
 
 const PROMOTE: &str = "
 UPDATE jobs SET state = {waiting}, version = version + 1
-WHERE state = {scheduled} AND (seq, version) IN (SELECT int(0), int(1) FROM rows($1))
+WHERE (seq, version) IN (SELECT int(0), int(1) FROM rows($1))
 RETURNING queue";
 
 /// Jobs of some queues whose leases have expired: number, version, size. Not used for qless, where a worker may continue

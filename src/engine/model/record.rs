@@ -6,6 +6,9 @@ use crate::engine::model::history::{Event, EventKind, History};
 use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::queue::Queue;
 
+/// Size of a log up to which lists count its events, in bytes.
+const COUNTED_BYTES_MAX: usize = 16 * 1024;
+
 /// A Jobq job as its clients see it. Payload and state are JSON text without whitespace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
@@ -40,14 +43,21 @@ impl Record {
         self.state.as_deref().unwrap_or(NULL)
     }
 
+    /// The size of its texts in bytes.
+    pub fn bytes(&self) -> usize {
+        self.payload.len() + self.state_text().len() + self.history.as_text().len()
+    }
+
     /// The log, oldest event first. Empty if it cannot be parsed, which the server's log reports.
     pub fn log(&self) -> Vec<Event> {
         self.known_log().unwrap_or_default()
     }
 
-    /// The number of events, if the log was loaded and can be parsed.
+    /// The number of events, if the log was loaded, has up to 16 KiB and can be parsed.
     pub fn event_count(&self) -> Option<usize> {
-        self.known_log().map(|events| events.len())
+        let is_short = self.history.as_text().len() <= COUNTED_BYTES_MAX;
+        let log = is_short.then(|| self.known_log()).flatten();
+        log.map(|events| events.len())
     }
 
     fn known_log(&self) -> Option<Vec<Event>> {

@@ -63,17 +63,27 @@ impl Tracked {
     }
 }
 
-/// The statement that stores when the tracking of a job began, or ends it (`None`).
-pub fn save(id: &str, since: Option<Time>) -> Statement {
-    match since {
-        Some(since) => Statement::new(ADD, [id.into(), since.0.into()]),
-        None => Statement::new(REMOVE, [id.into()]),
-    }
+/// The statements that store when the tracking of each job began, or end it (`None`). Sorted, so that servers do not
+/// deadlock.
+pub fn save(changes: &HashMap<String, Option<Time>>) -> Vec<Statement> {
+    let mut changes: Vec<_> = changes.iter().collect();
+    changes.sort_unstable();
+    let (added, removed): (Vec<_>, Vec<_>) =
+        changes.into_iter().partition(|(_, since)| since.is_some());
+    let added: Vec<(&str, i64)> = added
+        .into_iter()
+        .filter_map(|(id, since)| Some((id.as_str(), since.as_ref()?.0)))
+        .collect();
+    let removed: Vec<(&str,)> = removed.into_iter().map(|(id, _)| (id.as_str(),)).collect();
+    let add = (!added.is_empty()).then(|| Statement::of_rows(ADD, &added));
+    let remove = (!removed.is_empty()).then(|| Statement::of_rows(REMOVE, &removed));
+    add.into_iter().chain(remove).collect()
 }
 
 pub const ALL: &str = "SELECT id, since FROM tracked";
 
 const ADD: &str = "
-INSERT INTO tracked (id, since) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET since = excluded.since";
+INSERT INTO tracked (id, since) SELECT text(0), int(1) FROM rows($1) WHERE true
+ON CONFLICT (id) DO UPDATE SET since = excluded.since";
 
-const REMOVE: &str = "DELETE FROM tracked WHERE id = $1";
+const REMOVE: &str = "DELETE FROM tracked WHERE id IN (SELECT text(0) FROM rows($1))";

@@ -202,9 +202,8 @@ impl Batch {
         match applied {
             Ok(()) => {
                 if let Some((removed, bytes)) = removed {
-                    let text = removed.as_text();
                     work.operations
-                        .keep_removed(operation.id, operation.done, text);
+                        .keep_removed(operation.id, operation.done, removed);
                     operation.removed_bytes += bytes;
                 }
                 operation.done += 1;

@@ -1,10 +1,12 @@
 //! The bulk operations of a transaction: loaded, changed, and written.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::engine::operations::rows;
+use crate::engine::operations::undo::RemovedJob;
 use crate::engine::operations::{Operation, OperationState, Skip};
-use crate::store::Statement;
+use crate::store::{Arg, Statement};
 
 /// Skipped jobs that are stored per operation.
 const SKIPS_MAX: i64 = 1_000;
@@ -28,6 +30,8 @@ pub struct OperationChanges {
     skips: Vec<Skipped>,
     /// Operation, number, and the job as text.
     removed: Vec<(i64, i64, String)>,
+    /// The same for jobs with long bodies, and the body.
+    removed_with_body: Vec<(i64, i64, String, Arc<str>)>,
     /// Operation and number.
     deleted_removed: Vec<(i64, i64)>,
 }
@@ -106,8 +110,11 @@ impl OperationChanges {
     }
 
     /// Stores the `n`th removed job for undo.
-    pub fn keep_removed(&mut self, operation: i64, n: i64, job: String) {
-        self.removed.push((operation, n, job));
+    pub fn keep_removed(&mut self, operation: i64, n: i64, removed: RemovedJob) {
+        match removed.into_texts() {
+            (job, None) => self.removed.push((operation, n, job)),
+            (job, Some(body)) => self.removed_with_body.push((operation, n, job, body)),
+        }
     }
 
     /// Deletes a removed job that was restored or cannot be.
@@ -132,6 +139,10 @@ impl OperationChanges {
         let removed = std::mem::take(&mut self.removed);
         if !removed.is_empty() {
             writes.push(Statement::of_rows(rows::ADD_REMOVED, &removed));
+        }
+        for (operation, n, job, body) in std::mem::take(&mut self.removed_with_body) {
+            let args = [operation.into(), n.into(), job.into(), Arg::Shared(body)];
+            writes.push(Statement::new(rows::ADD_REMOVED_WITH_BODY, args));
         }
         let deleted = std::mem::take(&mut self.deleted_removed);
         if !deleted.is_empty() {

@@ -56,10 +56,10 @@ impl Lookahead {
         }
     }
 
-    /// Takes the next batch.
-    pub fn take(&mut self) -> Vec<Target> {
+    /// Takes the next batch, of up to `max` jobs.
+    pub fn take(&mut self, max: usize) -> Vec<Target> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        while batch.len() < self.batch_max && (bytes < BATCH_BYTES || batch.is_empty()) {
+        while batch.len() < self.batch_max.min(max) && (bytes < BATCH_BYTES || batch.is_empty()) {
             let Some(target) = self.targets.pop_front() else {
                 break;
             };

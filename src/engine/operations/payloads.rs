@@ -71,14 +71,14 @@ impl Engine {
                 })
             });
             let matched = matched.await?;
-            let first_exceeds = (matched.spent)
+            let first_exceeds = (matched.exceeded)
                 .filter(|_| found.0.is_empty() && matched.value.is_empty())
                 .map(Err);
             let results = matched.value.into_iter().map(Ok).chain(first_exceeds);
             for ((seq, version), results) in versions.into_iter().zip(results) {
                 found.0.insert(seq, PayloadResult { version, results });
             }
-            if matched.spent.is_some() {
+            if matched.exceeded.is_some() {
                 break;
             }
             rest = others;

@@ -230,8 +230,17 @@ ORDER BY n DESC LIMIT $1 + 0",
 pub const ADD_REMOVED: &str = "
 INSERT INTO removed (operation, n, job) SELECT int(0), int(1), text(2) FROM rows($1)";
 
-pub const LIST_REMOVED: &str =
-    "SELECT n, job FROM removed WHERE operation = $1 ORDER BY n DESC LIMIT $2 + 0";
+pub const ADD_REMOVED_WITH_BODY: &str = "
+INSERT INTO removed (operation, n, job, body) VALUES ($1, $2, $3, $4)";
+
+/// The last removed jobs of an operation, up to $2 and up to $3 bytes without the last one, and how many of the $2 there
+/// are.
+pub const LIST_REMOVED: &str = "
+SELECT r.n, r.job, r.body, s.listed FROM (
+    SELECT l.n, count(*) OVER () AS listed, sum(l.bytes) OVER (ORDER BY l.n DESC ROWS UNBOUNDED PRECEDING) - l.bytes AS before
+    FROM (SELECT n, octet_length(job) + coalesce(octet_length(body), 0) AS bytes FROM removed
+          WHERE operation = $1 ORDER BY n DESC LIMIT $2 + 0) AS l) AS s
+CROSS JOIN removed AS r WHERE r.operation = $1 AND r.n = s.n AND s.before < $3 ORDER BY r.n DESC";
 
 pub const DELETE_REMOVED: &str = "
 DELETE FROM removed WHERE (operation, n) IN (SELECT int(0), int(1) FROM rows($1))";
@@ -248,7 +257,8 @@ const DELETE_OLD_REMOVED: &str = "
 DELETE FROM removed WHERE (operation, n) IN (
     SELECT r.operation, r.n FROM (
         SELECT f.operation, f.n, sum(f.bytes) OVER (ORDER BY f.operation, f.n ROWS UNBOUNDED PRECEDING) - f.bytes AS before
-        FROM (SELECT r.operation, r.n, octet_length(r.job) AS bytes FROM operations AS o CROSS JOIN removed AS r
+        FROM (SELECT r.operation, r.n, octet_length(r.job) + coalesce(octet_length(r.body), 0) AS bytes
+              FROM operations AS o CROSS JOIN removed AS r
               WHERE r.operation = o.id AND o.keeps = 1 AND o.stage NOT IN ({operation_running}, {operation_undoing})
                   AND (o.undo_until IS NULL OR o.undo_until <= $1) ORDER BY o.id, r.n LIMIT $2 + 0) AS f) AS r
     WHERE r.before < $3)";

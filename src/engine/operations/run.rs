@@ -5,15 +5,16 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, MutexGuard, Notify};
 
+use crate::blocking::block_in_place;
 use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::JobKey;
 use crate::engine::operations::batch::Batch;
-use crate::engine::operations::lookahead::{BATCH, Lookahead, Target};
+use crate::engine::operations::lookahead::{BATCH, BATCH_BYTES, Lookahead, Target};
 use crate::engine::operations::undo::{self, RemovedJob};
 use crate::engine::operations::{Operation, OperationState, Subject, rows};
 use crate::engine::queries::search::{Hit, SearchLimits};
@@ -22,7 +23,7 @@ use crate::search::Search;
 use crate::store::{Row, Statement};
 
 /// Operations that run at the same time, alternating; others wait until one has ended.
-const AT_ONCE_MAX: i64 = 4;
+const AT_ONCE_MAX: usize = 4;
 
 /// Limits of one look-ahead.
 const LOOKAHEAD_LIMITS: SearchLimits = SearchLimits {
@@ -30,6 +31,72 @@ const LOOKAHEAD_LIMITS: SearchLimits = SearchLimits {
     scanned: 250_000,
     time: Duration::from_secs(1),
 };
+
+/// The first and the longest delay of an operation after a batch that the database did not accept, such as one that
+/// takes too long. Each delay is twice as long as the one before.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+const DELAY_MAX: Duration = Duration::from_secs(60);
+
+/// What the runner remembers between the batches of running operations.
+#[derive(Default)]
+pub(super) struct Rounds {
+    ahead: HashMap<i64, Lookahead>,
+    /// Of operations in a state in which a batch has failed.
+    failures: HashMap<(i64, OperationState), Failures>,
+}
+
+/// The failures of an operation in a row. Each success makes up for one.
+struct Failures {
+    count: u32,
+    /// Until when the operation is delayed.
+    until: Instant,
+}
+
+impl Rounds {
+    /// Forgets operations that are not running.
+    fn retain(&mut self, is_running: impl Fn(i64) -> bool) {
+        self.ahead.retain(|id, _| is_running(*id));
+        self.failures.retain(|(id, _), _| is_running(*id));
+    }
+
+    fn is_delayed(&self, operation: i64, state: OperationState) -> bool {
+        let failures = self.failures.get(&(operation, state));
+        failures.is_some_and(|failures| failures.until > Instant::now())
+    }
+
+    /// The maximum number of jobs in the next batch: half as many after each failure.
+    fn batch_max(&self, operation: i64, state: OperationState) -> usize {
+        let failures = self.failures.get(&(operation, state));
+        let halvings = failures.map_or(0, |failures| failures.count);
+        BATCH.checked_shr(halvings).unwrap_or_default().max(1)
+    }
+
+    /// Notes that a batch has failed. Returns the delay.
+    fn failed(&mut self, operation: i64, state: OperationState) -> Duration {
+        let count = self
+            .failures
+            .get(&(operation, state))
+            .map_or(0, |it| it.count);
+        let delay = FIRST_DELAY.saturating_mul(2_u32.saturating_pow(count));
+        let delay = delay.min(DELAY_MAX);
+        let failures = Failures {
+            count: count + 1,
+            until: Instant::now() + delay,
+        };
+        self.failures.insert((operation, state), failures);
+        delay
+    }
+
+    /// Notes that a batch has been processed.
+    fn succeeded(&mut self, operation: i64, state: OperationState) {
+        if let Some(failures) = self.failures.get_mut(&(operation, state)) {
+            failures.count -= 1;
+            if failures.count == 0 {
+                self.failures.remove(&(operation, state));
+            }
+        }
+    }
+}
 
 /// Signals that there may be work, and whether this server leads.
 #[derive(Default)]
@@ -62,17 +129,16 @@ impl OperationRunner {
 impl Engine {
     /// Runs operations until the server stops.
     pub(in crate::engine) async fn run_operations(self) {
-        let mut ahead = HashMap::new();
+        let mut rounds = Rounds::default();
         loop {
             self.operation_runner().notify.notified().await;
             while self.operation_runner().is_leader.load(Ordering::Relaxed) {
-                match self.run_operation_round(&mut ahead).await {
+                match self.run_operation_round(&mut rounds).await {
                     Ok(true) => tokio::task::yield_now().await,
                     Ok(false) => break,
                     Err(error) => {
                         // The next round of maintenance tries again.
                         tracing::warn!(%error, "operations are waiting for the database");
-                        ahead.clear();
                         break;
                     }
                 }
@@ -82,34 +148,54 @@ impl Engine {
 
     /// Runs all operations to their ends.
     pub(in crate::engine) async fn finish_operations(&self) -> Result<()> {
-        let mut ahead = HashMap::new();
-        while self.run_operation_round(&mut ahead).await? {}
-        Ok(())
+        let mut rounds = Rounds::default();
+        while self.run_operation_round(&mut rounds).await? {}
+        match rounds.failures.is_empty() {
+            true => Ok(()),
+            false => Err(Error::Unavailable),
+        }
     }
 
-    /// Runs one batch of each running operation. Returns whether there were any.
-    pub(super) async fn run_operation_round(
-        &self,
-        ahead: &mut HashMap<i64, Lookahead>,
-    ) -> Result<bool> {
-        let active = Statement::new(rows::ACTIVE, [AT_ONCE_MAX.into()]);
+    /// Runs one batch of each running operation. Returns whether there were any that are not delayed.
+    pub(super) async fn run_operation_round(&self, rounds: &mut Rounds) -> Result<bool> {
+        // Those that are delayed leave their turns to others.
+        let max = AT_ONCE_MAX + rounds.failures.len();
+        let active = Statement::new(rows::ACTIVE, [(max as i64).into()]);
         let active = self.readers().rows(active).await?;
         let mut operations = Vec::new();
         for row in &active {
             operations.push(rows::operation(row)?);
         }
-        ahead.retain(|id, _| operations.iter().any(|(operation, _)| operation.id == *id));
+        rounds.retain(|id| operations.iter().any(|(operation, _)| operation.id == id));
+        operations.retain(|(operation, _)| !rounds.is_delayed(operation.id, operation.state));
+        operations.truncate(AT_ONCE_MAX);
         for (operation, version) in &operations {
-            let done = match operation.state {
-                OperationState::Undoing => self.undo_operation_batch(operation, *version).await,
-                _ => self.run_operation_batch(operation, *version, ahead).await,
+            let (id, state) = (operation.id, operation.state);
+            let max = rounds.batch_max(id, state);
+            let done = match state {
+                OperationState::Undoing => {
+                    self.undo_operation_batch(operation, *version, max).await
+                }
+                _ => {
+                    let ahead = &mut rounds.ahead;
+                    self.run_operation_batch(operation, *version, max, ahead)
+                        .await
+                }
             };
             match done {
+                // The database may be down, or this batch is too slow for it. The other operations continue.
+                Err(error @ Error::Unavailable) => {
+                    let delay = rounds.failed(id, state);
+                    tracing::warn!(operation = id, ?delay, %error, "an operation is delayed");
+                }
                 // It would fail again, along with other writes of the same transaction.
-                Err(Error::Store(error)) => self.fail_operation(operation.id, error).await?,
+                Err(Error::Store(error)) => self.fail_operation(id, error).await?,
                 // Searches of others occupy the threads that match payloads. The other operations continue.
                 Err(Error::Busy) => {}
-                done => done?,
+                done => {
+                    done?;
+                    rounds.succeeded(id, state);
+                }
             }
         }
         Ok(!operations.is_empty())
@@ -119,6 +205,7 @@ impl Engine {
         &self,
         operation: &Operation,
         version: i64,
+        max: usize,
         ahead: &mut HashMap<i64, Lookahead>,
     ) -> Result<()> {
         let id = operation.id;
@@ -138,7 +225,7 @@ impl Engine {
             (None, _, Some(search)) => self.find_targets(operation, search).await?,
             (None, _, None) => return Ok(()),
         };
-        let targets = found.take();
+        let targets = found.take(max);
         let is_all = found.targets.is_empty();
         if let Some(last) = targets.last() {
             found.from = last.seq;
@@ -241,20 +328,19 @@ impl Engine {
         ))
     }
 
-    async fn undo_operation_batch(&self, operation: &Operation, version: i64) -> Result<()> {
+    async fn undo_operation_batch(
+        &self,
+        operation: &Operation,
+        version: i64,
+        max: usize,
+    ) -> Result<()> {
         let id = operation.id;
-        let list = Statement::new(rows::LIST_REMOVED, [id.into(), (BATCH as i64).into()]);
+        let args = [id, max as i64, BATCH_BYTES];
+        let list = Statement::new(rows::LIST_REMOVED, args.map(Into::into));
         let rows = self.readers().rows(list).await?;
-        let (mut removed, mut size) = (Vec::new(), undo::Size::default());
-        for row in &rows {
-            let (n, text) = (row.int(0)?, row.text(1)?);
-            let job = RemovedJob::from_text(&text);
-            if !size.add(text.len(), job.as_ref()) {
-                break;
-            }
-            removed.push((n, job));
-        }
-        let is_last = removed.len() == rows.len() && rows.len() < BATCH;
+        let removed = block_in_place(|| undo::removed_jobs(&rows))?;
+        let listed = rows.first().map_or(Ok(0), |row| row.int(3))?;
+        let is_last = removed.len() as i64 == listed && listed < max as i64;
         let mut needs = Needs {
             operation: Some(id),
             ..Needs::default()
@@ -282,5 +368,33 @@ impl Engine {
             Ok(())
         });
         ended.await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_is_delayed_for_longer_after_each_failure_until_it_succeeds() {
+        let mut rounds = Rounds::default();
+        let running = OperationState::Running;
+        assert!(!rounds.is_delayed(1, running));
+        assert_eq!(rounds.batch_max(1, running), 500);
+        let failures = [(); 40].map(|()| {
+            let delay = rounds.failed(1, running);
+            (delay.as_millis(), rounds.batch_max(1, running))
+        });
+        assert_eq!(failures[..3], [(500, 250), (1_000, 125), (2_000, 62)]);
+        assert_eq!(failures[8..10], [(60_000, 1), (60_000, 1)]);
+        assert_eq!(failures[39], (60_000, 1));
+        assert!(rounds.is_delayed(1, running));
+        assert!(!rounds.is_delayed(1, OperationState::Undoing) && !rounds.is_delayed(2, running));
+        for _ in 0..39 {
+            rounds.succeeded(1, running);
+        }
+        assert_eq!(rounds.batch_max(1, running), 250);
+        rounds.retain(|id| id != 1);
+        assert!(!rounds.is_delayed(1, running));
     }
 }

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::events::LogEvent;
+use crate::engine::model::body::Body;
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{Job, JobKey, Protocol, QueueKey, State};
 use crate::engine::model::queue::Queue;
 use crate::engine::operations::{JobAction, Operation, OperationState, Skip};
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::qless::depend::{release_if_ready, unmet_dependencies};
+use crate::store::{Row, StoreError};
 
-/// Limits of a batch on the bytes of the jobs, and on their tags and dependencies. One job may exceed them.
-const BYTES_MAX: usize = 4 << 20;
+/// Limit of a batch on the tags and dependencies of its jobs. One job may exceed it.
 const RELATIONS_MAX: usize = 1_000;
 
 /// A removed job as stored.
@@ -27,13 +28,43 @@ pub struct RemovedJob {
 }
 
 impl RemovedJob {
-    pub fn as_text(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+    /// The texts to store: the job, and its body if that is long, which would take long to write as JSON.
+    pub fn into_texts(mut self) -> (String, Option<Arc<str>>) {
+        let body = self.job.body.shared();
+        let long_body = body.filter(|_| self.job.body.is_long());
+        if long_body.is_some() {
+            self.job.body = Body::from("");
+        }
+        let text = serde_json::to_string(&self);
+        (text.unwrap_or_default(), long_body)
     }
 
-    pub fn from_text(text: &str) -> Option<RemovedJob> {
-        serde_json::from_str(text).ok()
+    pub fn from_texts(text: &str, long_body: Option<String>) -> Option<RemovedJob> {
+        let mut removed: RemovedJob = serde_json::from_str(text).ok()?;
+        if let Some(body) = long_body {
+            removed.job.body = Body::from(body);
+        }
+        Some(removed)
     }
+}
+
+/// A removed job with its number; `None` if its text cannot be read.
+pub type NumberedRemovedJob = (i64, Option<RemovedJob>);
+
+/// The jobs in rows of [`LIST_REMOVED`](super::rows::LIST_REMOVED), up to the limit on tags and dependencies.
+pub fn removed_jobs(rows: &[Row]) -> Result<Vec<NumberedRemovedJob>, StoreError> {
+    let (mut removed, mut relations) = (Vec::new(), 0);
+    for row in rows {
+        if relations >= RELATIONS_MAX {
+            break;
+        }
+        let job = RemovedJob::from_texts(&row.text(1)?, row.text_or_null(2)?);
+        relations += job
+            .as_ref()
+            .map_or(0, |it| it.job.tags.len() + it.job.dependencies.len());
+        removed.push((row.int(0)?, job));
+    }
+    Ok(removed)
 }
 
 /// Restores a removed job.
@@ -139,30 +170,11 @@ fn key_in(job: &Job, queue: Option<i64>) -> JobKey {
     JobKey { scope, id }
 }
 
-/// The size of a batch of removed jobs.
-#[derive(Default)]
-pub struct Size {
-    bytes: usize,
-    relations: usize,
-}
-
-impl Size {
-    /// Adds a job, whose stored text has this size, unless the batch is full. Returns whether it was added.
-    pub fn add(&mut self, bytes: usize, removed: Option<&RemovedJob>) -> bool {
-        if self.bytes >= BYTES_MAX || self.relations >= RELATIONS_MAX {
-            return false;
-        }
-        self.bytes += bytes;
-        self.relations += removed.map_or(0, |it| it.job.tags.len() + it.job.dependencies.len());
-        true
-    }
-}
-
 /// Restores a batch of the jobs that an operation has removed, last first.
 pub fn undo_batch(
     work: &mut UnitOfWork,
     (id, version): (i64, i64),
-    removed: &[(i64, Option<RemovedJob>)],
+    removed: &[NumberedRemovedJob],
     is_last: bool,
 ) {
     let Some((operation, found)) = work.operations.get(id) else {
@@ -199,4 +211,29 @@ pub fn undo_batch(
         operation.undo_until = None;
     }
     work.operations.set(operation);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::clock::Time;
+
+    #[test]
+    fn long_bodies_are_not_stored_as_json() {
+        let short_stub = "<0000000003abc";
+        for (body, is_long) in [
+            ("1", false),
+            (&*"x".repeat(20_000), true),
+            (short_stub, true),
+        ] {
+            let mut job = Job::new(JobKey::qless("j"), Time(1));
+            job.body = Body::from(body);
+            let queue = QueueKey::qless("q");
+            let (text, long_body) = RemovedJob { queue, job }.into_texts();
+            assert_eq!(long_body.as_deref(), is_long.then_some(body));
+            assert!(text.len() < 2_000, "{text}");
+            let read = RemovedJob::from_texts(&text, long_body.map(|body| body.to_string()));
+            assert_eq!(&*read.unwrap().job.body, body);
+        }
+    }
 }

@@ -38,7 +38,7 @@ pub struct Evaluated<T> {
     /// The result so far.
     pub value: T,
     /// The limit that ended the evaluation early, if any.
-    pub spent: Option<BudgetExceeded>,
+    pub exceeded: Option<BudgetExceeded>,
 }
 
 /// The work and time that one request has left.
@@ -82,7 +82,7 @@ impl Allowance {
     {
         let given_up = || Evaluated {
             value: T::default(),
-            spent: Some(BudgetExceeded::Time),
+            exceeded: Some(BudgetExceeded::Time),
         };
         if self.time.is_zero() {
             return Ok(given_up());
@@ -91,7 +91,7 @@ impl Allowance {
         let mut small = Budget::new(self.work.min(INLINE_WORK));
         let before = small.remaining();
         let here = evaluate(&mut small);
-        if here.spent.is_none() || self.work <= INLINE_WORK {
+        if here.exceeded.is_none() || self.work <= INLINE_WORK {
             self.take(before - small.remaining(), begun);
             return Ok(here);
         }
@@ -134,7 +134,7 @@ mod tests {
     fn spending(work: usize) -> impl Fn(&mut Budget) -> Evaluated<()> + Send + 'static {
         move |budget| Evaluated {
             value: (),
-            spent: budget.spend(work).err(),
+            exceeded: budget.spend(work).err(),
         }
     }
 
@@ -144,11 +144,11 @@ mod tests {
         for (work, is_here) in [(100_000, true), (100_001, false)] {
             let mut allowance = Allowance::new(1_000_000);
             let done = allowance.run(move |budget| Evaluated {
-                spent: budget.spend(work).err(),
+                exceeded: budget.spend(work).err(),
                 value: Some(std::thread::current().id()),
             });
             let done = done.await.unwrap();
-            assert_eq!(done.spent, None);
+            assert_eq!(done.exceeded, None);
             assert_eq!(done.value == Some(here), is_here, "{work}");
             assert_eq!(allowance.work, 1_000_000 - work as u64);
         }
@@ -165,14 +165,17 @@ mod tests {
             let (is_over, counted) = (Arc::clone(&is_over), Arc::clone(&running));
             tasks.spawn(async move {
                 let evaluate = move |budget: &mut Budget| {
-                    let spent = budget.spend(100_001).err();
-                    if spent.is_none() {
+                    let exceeded = budget.spend(100_001).err();
+                    if exceeded.is_none() {
                         counted.fetch_add(1, Ordering::SeqCst);
                         while !is_over.load(Ordering::SeqCst) {
                             std::thread::sleep(Duration::from_millis(1));
                         }
                     }
-                    Evaluated { value: (), spent }
+                    Evaluated {
+                        value: (),
+                        exceeded,
+                    }
                 };
                 Allowance::new(1_000_000).run(evaluate).await.map(drop)
             });
@@ -194,11 +197,11 @@ mod tests {
         let mut allowance = Allowance::new(1_000_000);
         // Small work needs no thread.
         let done = allowance.run(spending(100_000)).await.unwrap();
-        assert_eq!(done.spent, None);
+        assert_eq!(done.exceeded, None);
         let refused = allowance
             .run(spending(100_001))
             .await
-            .map(|done| done.spent);
+            .map(|done| done.exceeded);
         assert_eq!(refused, Err(Error::Busy));
         assert_eq!(allowance.work, 900_000);
     }
@@ -207,9 +210,9 @@ mod tests {
     async fn an_allowance_ends_with_its_work_and_its_time() {
         let mut allowance = Allowance::new(300_000);
         let done = allowance.run(spending(200_000)).await.unwrap();
-        assert_eq!(done.spent, None);
+        assert_eq!(done.exceeded, None);
         let done = allowance.run(spending(200_000)).await.unwrap();
-        assert_eq!(done.spent, Some(BudgetExceeded::Work));
+        assert_eq!(done.exceeded, Some(BudgetExceeded::Work));
         let mut late = Allowance {
             is_for_guests: false,
             work: 300_000,
@@ -217,7 +220,7 @@ mod tests {
         };
         for work in [1, 200_000] {
             let done = late.run(spending(work)).await.unwrap();
-            assert_eq!(done.spent, Some(BudgetExceeded::Time), "{work}");
+            assert_eq!(done.exceeded, Some(BudgetExceeded::Time), "{work}");
         }
     }
 
@@ -231,7 +234,7 @@ mod tests {
         assert_eq!(of_guest.err(), Some(Error::Busy));
         tokio::time::resume();
         let of_user = engine.allowance(1_000_000).run(spending(200_000)).await;
-        assert_eq!(of_user.unwrap().spent, None);
+        assert_eq!(of_user.unwrap().exceeded, None);
         engine.close().await;
     }
 }

@@ -9,7 +9,7 @@ use crate::store::{Row, Statement, StoreError};
 const ROWS_READ: i64 = 200;
 const BATCH_BYTES: i64 = 256 * 1024;
 
-/// Bytes of events after which one call ends. A caller that wants more calls again.
+/// Bytes of events after which one call ends. A caller that wants more events calls again.
 const READ_BYTES_MAX: i64 = 1024 * 1024;
 
 /// A published event.

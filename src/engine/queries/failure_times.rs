@@ -16,7 +16,7 @@ pub const TIMES_MAX: usize = 10_000;
 
 /// A failed job and its failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FailedJob {
+pub struct FailureEntry {
     pub seq: i64,
     pub at: Time,
     /// The beginning of the message, as long as a fingerprint uses.
@@ -78,16 +78,16 @@ impl Engine {
         Ok(found)
     }
 
-    /// For each of these failure groups, up to `count` jobs that failed at `from` or later, newest first; `before`: only
-    /// those after this one in that order. Up to 4 KB per job are read.
+    /// For each of these failure groups, up to `count` jobs that failed at `from` or later, newest first. With `after`
+    /// (time and number of a job), only jobs that follow it in this order. Up to 4 KB per job are read.
     pub async fn failed_since(
         &self,
         groups: &[&str],
         from: Time,
-        before: Option<(Time, i64)>,
+        after: Option<(Time, i64)>,
         count: usize,
-    ) -> Result<Vec<Vec<FailedJob>>> {
-        let (time, seq) = before.unwrap_or((Time(i64::MAX), i64::MAX));
+    ) -> Result<Vec<Vec<FailureEntry>>> {
+        let (time, seq) = after.unwrap_or((Time(i64::MAX), i64::MAX));
         let statement = |group: &&str| {
             let args = [
                 (*group).into(),
@@ -101,7 +101,7 @@ impl Engine {
         };
         let answers = self.readers().read(groups.iter().map(statement).collect());
         let failed_job = |row: &Row| {
-            Ok(FailedJob {
+            Ok(FailureEntry {
                 seq: row.int(0)?,
                 at: Time(row.int(1)?),
                 message: row.text(2)?,

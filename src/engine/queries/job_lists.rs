@@ -55,6 +55,10 @@ macro_rules! list {
 
 pub(crate) use list;
 
+/// A whole job takes as long to convert as this many rows of other lists, and a long text as one per so many bytes.
+const ENTRIES_PER_JOB: usize = 10;
+const BYTES_PER_ENTRY: usize = 512;
+
 /// Jobs that are read by their keys at once.
 const KEYS_AT_ONCE: usize = 1_000;
 
@@ -69,10 +73,10 @@ impl Engine {
         for keys in keys.chunks(KEYS_AT_ONCE) {
             bytes += size(self.by_key(keys, BY_KEY.bytes).await?.first())?;
         }
-        make_room(bytes).await?;
-        let found = self.jobs_in_parts(keys, BY_KEY.whole).await?;
+        reserve_for_jobs(bytes).await?;
+        let found = self.jobs_in_parts(keys, BY_KEY.whole, bytes).await?;
         if found.len() < keys.len() {
-            make_room_for_repeated(keys, &found).await?;
+            reserve_for_repeated(keys, &found).await?;
         }
         Ok(in_order(keys, found))
     }
@@ -80,15 +84,23 @@ impl Engine {
     /// Like [`Engine::jobs_by_key`], with shortened texts.
     pub async fn short_jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
         self.refresh_cache().await?;
-        let found = self.jobs_in_parts(keys, BY_KEY.brief).await?;
+        let found = self.jobs_in_parts(keys, BY_KEY.brief, 0).await?;
         Ok(in_order(keys, found))
     }
 
-    /// Reads the jobs in parts, because converting the rows of 10,000 jobs takes long.
-    async fn jobs_in_parts(&self, keys: &[JobKey], sql: &'static str) -> Result<Vec<Job>> {
+    /// Reads the jobs, which have `bytes` bytes, in parts, because converting the rows of 10,000 jobs takes long.
+    async fn jobs_in_parts(
+        &self,
+        keys: &[JobKey],
+        sql: &'static str,
+        bytes: usize,
+    ) -> Result<Vec<Job>> {
         let mut found = Vec::new();
         for keys in keys.chunks(KEYS_AT_ONCE) {
-            found.extend(jobs(&self.by_key(keys, sql).await?)?);
+            let rows = self.by_key(keys, sql).await?;
+            found.extend(block_in_place_if_many(entries(0, bytes), move || {
+                jobs(&rows)
+            })?);
             tokio::task::yield_now().await;
         }
         Ok(found)
@@ -194,10 +206,10 @@ impl Engine {
     ) -> Result<Vec<Job>> {
         let statement = |sql| Statement::new(sql, args.iter().cloned());
         let found = self.readers().rows(statement(list.bytes)).await?;
-        make_room(size(found.first())?).await?;
+        let bytes = size(found.first())?;
+        reserve_for_jobs(bytes).await?;
         let rows = self.readers().rows(statement(list.whole)).await?;
-        // A whole job has up to a hundred times as many bytes as the other entries.
-        block_in_place_if_many(rows.len() * 10, move || jobs(&rows))
+        block_in_place_if_many(entries(rows.len(), bytes), move || jobs(&rows))
     }
 }
 
@@ -230,6 +242,11 @@ impl Engine {
     }
 }
 
+/// As many rows of other lists take as long to convert as this many whole jobs of this size.
+fn entries(jobs: usize, bytes: usize) -> usize {
+    (ENTRIES_PER_JOB * jobs).max(bytes / BYTES_PER_ENTRY)
+}
+
 /// The size in this row.
 pub(super) fn size(row: Option<&Row>) -> Result<usize> {
     let bytes = row.map_or(Ok(0), |row| row.int(0))?;
@@ -240,7 +257,7 @@ pub(super) fn size(row: Option<&Row>) -> Result<usize> {
 ///
 /// # Errors
 /// [`Error::ResponseTooLarge`], [`Error::Busy`].
-pub(super) async fn make_room(bytes: usize) -> Result<()> {
+pub(super) async fn reserve_for_jobs(bytes: usize) -> Result<()> {
     if bytes > RESPONSE_BYTES_MAX {
         return Err(Error::ResponseTooLarge);
     }
@@ -259,7 +276,7 @@ pub fn jobs(rows: &[Row]) -> Result<Vec<Job>> {
 ///
 /// # Errors
 /// [`Error::ResponseTooLarge`], [`Error::Busy`].
-async fn make_room_for_repeated(keys: &[JobKey], found: &[Job]) -> Result<()> {
+async fn reserve_for_repeated(keys: &[JobKey], found: &[Job]) -> Result<()> {
     let sizes = found.iter().map(|job| (&job.key, job.loaded_bytes()));
     let sizes: HashMap<_, _> = sizes.collect();
     let once: usize = sizes.values().sum();
@@ -267,7 +284,7 @@ async fn make_room_for_repeated(keys: &[JobKey], found: &[Job]) -> Result<()> {
     if all > RESPONSE_BYTES_MAX {
         return Err(Error::ResponseTooLarge);
     }
-    make_room(all - once).await
+    reserve_for_jobs(all - once).await
 }
 
 fn in_order(keys: &[JobKey], found: Vec<Job>) -> Vec<Option<Job>> {

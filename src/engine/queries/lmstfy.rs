@@ -44,9 +44,9 @@ impl Engine {
         let job = self.job(key).await?;
         let queue = self.known_queues().get(queue);
         let now = self.now(None);
-        let is_there =
+        let is_available =
             |job: &Job| !job.is_expired(now) && queue.is_some_and(|queue| queue.id == job.queue);
-        Ok(job.filter(is_there).map(|job| (job, now)))
+        Ok(job.filter(is_available).map(|job| (job, now)))
     }
 }
 

@@ -24,9 +24,9 @@ const RATE_MINUTES: i64 = 5;
 
 /// A worker of a queue, or a queue of a worker.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WorkerInQueue<T> {
+pub struct ActivityRow<T> {
     /// The name of the worker, or the queue.
-    pub of: T,
+    pub subject: T,
     /// In a list of queues: when the worker last asked for jobs of the queue. In a list of workers: when the worker was
     /// last seen.
     pub last_seen: Option<Time>,
@@ -38,9 +38,9 @@ pub struct WorkerInQueue<T> {
 
 /// A list of workers or queues.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WorkersInQueues<T> {
+pub struct ActivityList<T> {
     /// Last active first; at most 50.
-    pub listed: Vec<WorkerInQueue<T>>,
+    pub listed: Vec<ActivityRow<T>>,
     /// The number of others.
     pub more: usize,
     /// The time since which results are counted.
@@ -61,11 +61,11 @@ pub struct QueueRates {
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueActivity {
     pub rates: QueueRates,
-    pub workers: WorkersInQueues<String>,
+    pub workers: ActivityList<String>,
 }
 
 impl Engine {
-    /// The workers that have asked for jobs of the queue lately, hold its jobs, or have results; and how fast jobs
+    /// The workers that have asked for jobs of the queue lately, lease its jobs, or have results; and how fast jobs
     /// entered and left it in the last five minutes. `None` if the queue does not exist.
     pub async fn queue_activity(&self, queue: &QueueKey) -> Result<Option<QueueActivity>> {
         self.refresh_cache().await?;
@@ -76,69 +76,72 @@ impl Engine {
         };
         let from = minute(now) - RATE_MINUTES;
         let batch = vec![
-            Statement::new(HELD_IN, [queue.id.into(), LEASES_MAX.into(), now.0.into()]),
+            Statement::new(
+                LEASED_IN_QUEUE,
+                [queue.id.into(), LEASES_MAX.into(), now.0.into()],
+            ),
             Statement::new(EVENTS, [queue.id, from, PUT, FAILED, RUNS].map(Into::into)),
         ];
         let mut answers = self.readers().read(batch).await?.into_iter();
-        let held = answers.next().unwrap_or_default().rows;
-        let held = leases(held, |row| row.text(0))?;
+        let leases = answers.next().unwrap_or_default().rows;
+        let leases = leases_by(leases, |row| row.text(0))?;
         let minutes = (now.0 - from * MINUTE_US) as f64 / MINUTE_US as f64;
         let mut rates = QueueRates::default();
         for row in &answers.next().unwrap_or_default().rows {
             rates.put = row.int_or_null(0)?.unwrap_or_default() as f64 / minutes;
             rates.ended = row.int_or_null(1)?.unwrap_or_default() as f64 / minutes;
         }
-        let workers = self.workers_of_queue(queue.id, &held, now).await?;
+        let workers = self.workers_of_queue(queue.id, &leases, now).await?;
         Ok(Some(QueueActivity { rates, workers }))
     }
 
     async fn workers_of_queue(
         &self,
         queue: QueueId,
-        held: &HashMap<String, (i64, i64)>,
+        leases: &HashMap<String, (i64, i64)>,
         now: Time,
-    ) -> Result<WorkersInQueues<String>> {
+    ) -> Result<ActivityList<String>> {
         let mut results = self.results_in(queue, now);
         let asked = self.last_claims(queue).into_iter();
         let asked: HashMap<String, Time> = asked.flat_map(|claims| claims.workers).collect();
-        let names: HashSet<&String> = (held.keys().chain(results.keys()).chain(asked.keys()))
+        let names: HashSet<&String> = (leases.keys().chain(results.keys()).chain(asked.keys()))
             .filter(|name| !name.is_empty())
             .collect();
         let names: Vec<String> = names.into_iter().cloned().collect();
         let seen = self.last_seen(&names).await?;
         let listed = names.into_iter().map(|name| {
-            let (running, stalled) = held.get(&name).copied().unwrap_or_default();
-            WorkerInQueue {
+            let (running, stalled) = leases.get(&name).copied().unwrap_or_default();
+            ActivityRow {
                 last_seen: seen.get(&name).max(asked.get(&name)).copied(),
                 running,
                 stalled,
                 results: results.remove(&name).unwrap_or_default(),
-                of: name,
+                subject: name,
             }
         });
         Ok(self.sorted(listed.collect(), String::as_str, now))
     }
 
-    /// The queues that the worker has asked for jobs lately, whose jobs it holds, or in which it has results.
+    /// The queues that the worker has asked for jobs lately, whose jobs it leases, or in which it has results.
     ///
     /// # Errors
     /// [`Error::Busy`](crate::engine::Error::Busy).
-    pub async fn queues_of_worker(&self, worker: &str) -> Result<WorkersInQueues<Arc<Queue>>> {
+    pub async fn queues_of_worker(&self, worker: &str) -> Result<ActivityList<Arc<Queue>>> {
         self.refresh_cache().await?;
         let now = self.now(None);
-        let held = Statement::new(LEASED_BY_QUEUE, [worker.into(), now.0.into()]);
-        let held = holding(self.long_scan_permit().await?, self.readers().rows(held));
-        let held = leases(held.await?, |row| row.int(0))?;
+        let leases = Statement::new(LEASED_BY_QUEUE, [worker.into(), now.0.into()]);
+        let leases = holding(self.long_scan_permit().await?, self.readers().rows(leases));
+        let leases = leases_by(leases.await?, |row| row.int(0))?;
         let mut results = self.results_by(worker, now);
         let asked: HashMap<QueueId, Time> = self.claims_by(worker);
-        let ids: HashSet<QueueId> = (held.keys().chain(results.keys()).chain(asked.keys()))
+        let ids: HashSet<QueueId> = (leases.keys().chain(results.keys()).chain(asked.keys()))
             .copied()
             .collect();
         let known = self.known_queues();
         let listed = ids.into_iter().filter_map(|id| {
-            let (running, stalled) = held.get(&id).copied().unwrap_or_default();
-            Some(WorkerInQueue {
-                of: known.by_id(id)?,
+            let (running, stalled) = leases.get(&id).copied().unwrap_or_default();
+            Some(ActivityRow {
+                subject: known.by_id(id)?,
                 last_seen: asked.get(&id).copied(),
                 running,
                 stalled,
@@ -150,17 +153,17 @@ impl Engine {
 
     fn sorted<T>(
         &self,
-        mut listed: Vec<WorkerInQueue<T>>,
+        mut listed: Vec<ActivityRow<T>>,
         name: impl Fn(&T) -> &str,
         now: Time,
-    ) -> WorkersInQueues<T> {
+    ) -> ActivityList<T> {
         listed.sort_by(|a, b| {
             let by_time = b.last_seen.cmp(&a.last_seen);
-            by_time.then_with(|| name(&a.of).cmp(name(&b.of)))
+            by_time.then_with(|| name(&a.subject).cmp(name(&b.subject)))
         });
         let more = listed.len().saturating_sub(LISTED_MAX);
         listed.truncate(LISTED_MAX);
-        WorkersInQueues {
+        ActivityList {
             listed,
             more,
             since: self.results_since(now),
@@ -191,18 +194,18 @@ impl Engine {
 }
 
 /// Unexpired and expired leases by the key in the first column.
-fn leases<K: std::hash::Hash + Eq>(
+fn leases_by<K: std::hash::Hash + Eq>(
     rows: Vec<Row>,
     key: impl Fn(&Row) -> Result<K, StoreError>,
 ) -> Result<HashMap<K, (i64, i64)>> {
-    let mut held = HashMap::new();
+    let mut leases = HashMap::new();
     for row in rows {
-        held.insert(key(&row)?, (row.int(1)?, row.int(2)?));
+        leases.insert(key(&row)?, (row.int(1)?, row.int(2)?));
     }
-    Ok(held)
+    Ok(leases)
 }
 
-const HELD_IN: &str = "
+const LEASED_IN_QUEUE: &str = "
 SELECT l.worker, count(CASE WHEN l.lease_until > $3 THEN 1 END), count(CASE WHEN l.lease_until <= $3 THEN 1 END)
 FROM (SELECT j.worker, j.lease_until FROM jobs AS j WHERE j.queue = $1 AND j.state = {running} AND j.warned = 0
       ORDER BY j.lease_until, j.seq LIMIT $2 + 0) AS l

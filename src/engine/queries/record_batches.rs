@@ -13,12 +13,12 @@ use crate::memory::{self, Reserved, SMALL_MAX};
 use crate::query::Hint;
 use crate::store::{Row, Statement, StoreError};
 
-/// Of a batch of up to this many records, the short texts are read at once. They take at most 48 KiB for each record.
-/// Most scans end with such a batch, and to read the sizes costs as much as to read the records.
+/// Batches of up to this many records are read without long texts, at most 48 KiB for each record, and without reading
+/// their sizes first, which would cost as much. Most scans end with such a batch.
 const SMALL_BATCH: usize = 64;
 
-/// Records that the database looks through for a batch, if the query limits their IDs: about 30 ms.
-pub const LOOKED_THROUGH: i64 = 20_000;
+/// Records per window. If a query limits the IDs, the database scans the queue window by window, each in about 30 ms.
+pub const WINDOW_RECORDS: i64 = 20_000;
 
 /// A batch of records.
 pub struct Batch {
@@ -38,11 +38,11 @@ pub enum Part {
     Whole,
 }
 
-/// Whether the caller has reserved memory for the records.
+/// Who reserves the memory for the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
-    Needed,
-    Reserved,
+pub enum Reservation {
+    ByCaller,
+    PerBatch,
 }
 
 impl Engine {
@@ -51,7 +51,7 @@ impl Engine {
     pub(super) async fn read_batch(
         &self,
         count: usize,
-        memory: Memory,
+        reservation: Reservation,
         statement: impl Fn(Part, usize) -> Statement,
     ) -> Result<Batch> {
         let sizes = if count <= SMALL_BATCH {
@@ -73,9 +73,11 @@ impl Engine {
         let fitting = BatchSizer::fitting(&sizes);
         let bytes: i64 = sizes.iter().take(fitting).sum();
         let bytes = usize::try_from(bytes).unwrap_or_default();
-        let reserved = match memory {
-            Memory::Needed if bytes > SMALL_MAX => memory::reserve_until_dropped(2 * bytes).await?,
-            Memory::Needed | Memory::Reserved => Reserved::default(),
+        let reserved = match reservation {
+            Reservation::PerBatch if bytes > SMALL_MAX => {
+                memory::reserve_until_dropped(2 * bytes).await?
+            }
+            Reservation::PerBatch | Reservation::ByCaller => Reserved::default(),
         };
         let rows = self.readers().rows(statement(Part::Whole, fitting)).await?;
         let records = rows.iter().map(record).collect::<Result<_, _>>()?;
@@ -112,14 +114,14 @@ fn size(record: &Record) -> i64 {
 }
 
 /// The time of the last change of a record, and its `seq`.
-pub type Position = (i64, i64);
+pub type RecordPosition = (i64, i64);
 
-/// The statement that reads the next records that may match a query and are not behind `end`.
+/// The statement that reads the next records that may match a query and are not after `end`.
 pub fn next(
     queue: QueueId,
     hint: &Hint,
-    after: Position,
-    end: Position,
+    after: RecordPosition,
+    end: RecordPosition,
     count: usize,
     part: Part,
 ) -> Statement {
@@ -144,15 +146,14 @@ pub fn next(
 }
 
 /// The position of the last record that may match the query.
-pub fn end(hint: &Hint) -> Position {
+pub fn end(hint: &Hint) -> RecordPosition {
     let until = micros(hint.modified.end().saturating_add(1)).saturating_sub(1);
     (until, i64::MAX)
 }
 
-/// The statement that finds the position of the record [`LOOKED_THROUGH`] records behind `after`, if that is not behind
-/// `end`.
-pub fn window_end(queue: QueueId, after: Position, end: Position) -> Statement {
-    let args = [queue, after.0, after.1, end.0, LOOKED_THROUGH - 1];
+/// The statement that finds the last position of the window after `after`, if the window is full and not after `end`.
+pub fn window_end(queue: QueueId, after: RecordPosition, end: RecordPosition) -> Statement {
+    let args = [queue, after.0, after.1, end.0, WINDOW_RECORDS - 1];
     Statement::new(WINDOW_END, args.map(Into::into))
 }
 

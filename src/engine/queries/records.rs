@@ -13,7 +13,8 @@ use crate::engine::model::record::Record;
 use crate::engine::queries::batch_size::BatchSizer;
 use crate::engine::queries::evaluate::Evaluated;
 use crate::engine::queries::record_batches::{
-    Memory, Part, Position, by_id, end, is_one, limits_ids, list, micros, next, window_end,
+    Part, RecordPosition, Reservation, by_id, end, is_one, limits_ids, list, micros, next,
+    window_end,
 };
 use crate::engine::verbs::jobq::changes::no_such_queue;
 use crate::memory::{SMALL_MAX, reserve};
@@ -23,7 +24,7 @@ use crate::store::{Row, StoreError};
 /// Records that one query may read.
 const SCANNED_MAX: usize = 200_000;
 
-/// Parts of [`LOOKED_THROUGH`] records in which one query may look for IDs.
+/// Windows that one query may scan.
 const WINDOWS_MAX: usize = 50;
 
 /// The work, in steps and bytes, that one query may spend in total, and on one record.
@@ -83,10 +84,10 @@ fn matching(
     let mut found = Vec::new();
     for (index, record) in records.iter().enumerate() {
         match matches(record, query, now, budget) {
-            Err(spent) => {
+            Err(exceeded) => {
                 return Evaluated {
                     value: found,
-                    spent: Some(spent),
+                    exceeded: Some(exceeded),
                 };
             }
             Ok(false) => continue,
@@ -99,7 +100,7 @@ fn matching(
     }
     Evaluated {
         value: found,
-        spent: None,
+        exceeded: None,
     }
 }
 
@@ -137,9 +138,9 @@ impl Engine {
     pub async fn record_by_id(&self, queue: &Queue, id: i64) -> Result<Option<Record>> {
         let queue = self.existing_queue_id(queue).await?;
         let by_id = |part, _| by_id(queue, id, part);
-        let batch = self.read_batch(1, Memory::Needed, by_id).await?;
+        let batch = self.read_batch(1, Reservation::PerBatch, by_id).await?;
         let record = batch.records.into_iter().next();
-        make_room(0, record.as_ref().map_or(0, Record::bytes)).await?;
+        reserve_for_records(0, record.as_ref().map_or(0, Record::bytes)).await?;
         Ok(record)
     }
 
@@ -152,13 +153,13 @@ impl Engine {
         let mut records: Vec<Record> = Vec::new();
         let mut sizer = BatchSizer::default();
         // For all records at once: requests that wait for each other's memory in the middle would all fail.
-        self.make_room_for_list(id, after, limit).await?;
+        self.reserve_for_list(id, after, limit).await?;
         loop {
             let after = records.last().map_or(after, |record| record.id);
             // One more than requested, to see whether there are more.
             let count = sizer.next().min(limit + 1 - records.len());
             let list = |part, count| list(id, after, count, part);
-            let batch = self.read_batch(count, Memory::Reserved, list).await?;
+            let batch = self.read_batch(count, Reservation::ByCaller, list).await?;
             for record in batch.records {
                 sizer.count_row(record.bytes());
                 records.push(record);
@@ -173,7 +174,7 @@ impl Engine {
     }
 
     /// Reserves memory for the records that [`Engine::records`] is going to read.
-    async fn make_room_for_list(&self, queue: QueueId, after: i64, limit: usize) -> Result<()> {
+    async fn reserve_for_list(&self, queue: QueueId, after: i64, limit: usize) -> Result<()> {
         let sizes = list(queue, after, limit + 1, Part::Sizes);
         let mut bytes = 0;
         for row in self.readers().rows(sizes).await? {
@@ -182,7 +183,7 @@ impl Engine {
                 break;
             }
         }
-        make_room(0, bytes).await
+        reserve_for_records(0, bytes).await
     }
 
     /// Up to `limit` matching records, least recently modified first; fewer once they reach `bytes_max` bytes.
@@ -206,7 +207,9 @@ impl Engine {
             let until = window.unwrap_or(end(hint));
             let next = |part, count| next(id, hint, after, until, count, part);
             // Its memory stays reserved until the records that do not match have been dropped.
-            let batch = self.read_batch(sizer.next(), Memory::Needed, next).await?;
+            let batch = self
+                .read_batch(sizer.next(), Reservation::PerBatch, next)
+                .await?;
             let is_all = batch.is_last && window.is_none() || is_one(hint);
             let ends_window = batch.is_last;
             let records = batch.records;
@@ -223,7 +226,7 @@ impl Engine {
             let matching = allowance
                 .run(move |budget| matching(&evaluated, &query, now, remaining, budget))
                 .await?;
-            if matching.spent.is_some() {
+            if matching.exceeded.is_some() {
                 return Err(too_much(sizer));
             }
             let mut matching = matching.value.into_iter().peekable();
@@ -236,7 +239,7 @@ impl Engine {
             if bytes > RESPONSE_BYTES_MAX {
                 return Err(Error::ResponseTooLarge);
             }
-            make_room(before, bytes).await?;
+            reserve_for_records(before, bytes).await?;
             if all.len() == limit || bytes >= bytes_max || is_all {
                 return Ok(all);
             }
@@ -258,8 +261,8 @@ impl Engine {
         &self,
         queue: QueueId,
         hint: &Hint,
-        after: Position,
-    ) -> Result<Option<Position>> {
+        after: RecordPosition,
+    ) -> Result<Option<RecordPosition>> {
         if !limits_ids(hint) {
             return Ok(None);
         }
@@ -274,17 +277,11 @@ impl Engine {
 ///
 /// # Errors
 /// [`Error::Busy`].
-async fn make_room(before: usize, bytes: usize) -> Result<()> {
+async fn reserve_for_records(before: usize, bytes: usize) -> Result<()> {
     if bytes > SMALL_MAX {
         reserve(2 * (bytes - before)).await?;
     }
     Ok(())
-}
-
-impl Record {
-    fn bytes(&self) -> usize {
-        self.payload.len() + self.state_text().len() + self.history.as_text().len()
-    }
 }
 
 fn too_much(sizer: BatchSizer) -> Error {
@@ -300,7 +297,7 @@ mod tests {
     use super::*;
     use crate::engine::engine_without_tasks;
     use crate::engine::model::history::History;
-    use crate::engine::queries::record_batches::LOOKED_THROUGH;
+    use crate::engine::queries::record_batches::WINDOW_RECORDS;
 
     fn record(payload: usize) -> Record {
         Record {
@@ -335,7 +332,7 @@ mod tests {
             let ids: Vec<i64> = found.iter().map(|record| record.id).collect();
             (window.is_some(), ids)
         };
-        let most = usize::try_from(LOOKED_THROUGH).unwrap();
+        let most = usize::try_from(WINDOW_RECORDS).unwrap();
         create(most - 1).await;
         let last = format!(r#"[[">", "id", {}]]"#, most - 2);
         assert_eq!(find(&last).await, (false, vec![19_999]));

@@ -7,7 +7,7 @@ use crate::engine::model::page::{OffsetPage, PageOf, PageStart, Position, Range}
 use crate::engine::model::recurring::{
     ALL, ALL_PAGES, IN_QUEUE, IN_QUEUE_PAGES, LOAD, Recurring, recurring,
 };
-use crate::engine::queries::job_lists::{make_room, size};
+use crate::engine::queries::job_lists::{reserve_for_jobs, size};
 use crate::engine::queries::job_pages::time_args;
 use crate::memory::holding;
 use crate::store::{Arg, Row, Statement};
@@ -33,7 +33,7 @@ impl Engine {
         let statement = |sql| Statement::new(sql, args(page)).with(queue.id);
         let read = async {
             let found = self.readers().rows(statement(IN_QUEUE.bytes)).await?;
-            make_room(size(found.first())?).await?;
+            reserve_for_jobs(size(found.first())?).await?;
             all(&self.readers().rows(statement(IN_QUEUE.whole)).await?)
         };
         holding(self.deep_page_permit(page).await?, read).await

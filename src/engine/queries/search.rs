@@ -129,7 +129,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// The numbers of matching jobs, newest first, and how far the search came.
+    /// The numbers of matching jobs, newest first, and how far the search got.
     async fn matching_numbers(
         &self,
         search: &Search,
@@ -145,7 +145,7 @@ impl Engine {
         Ok((hits, found))
     }
 
-    /// Scans matching jobs, newest first, and calls `on_match` for each. Returns how far it came.
+    /// Scans matching jobs, newest first, and calls `on_match` for each. Returns how far it got.
     pub(in crate::engine) async fn scan_matching(
         &self,
         search: &Search,
@@ -187,7 +187,7 @@ impl Engine {
             let more = (limits.jobs - scan.hits).saturating_add(1);
             let results = self.match_jobs(search, &rows, now, more, &mut budget);
             let results = match results.await {
-                // What has been found so far is a result. The next search continues behind it.
+                // What has been found so far is a result. The next search continues after it.
                 Err(Error::Busy) if scan.found.scanned > 0 => {
                     scan.cut();
                     break;
@@ -405,7 +405,7 @@ fn numbered(sql: &'static str, numbers: &[i64]) -> Statement {
     Statement::of_rows(sql, &rows)
 }
 
-/// How far a scan came.
+/// How far a scan got.
 struct Scan {
     found: SearchResult,
     hits: usize,
@@ -456,7 +456,7 @@ fn all_of(rows: &[Row]) -> Result<Vec<Job>, StoreError> {
         .collect()
 }
 
-/// How far a batch came.
+/// How far a batch got.
 struct Read {
     /// There are no more jobs.
     is_all: bool,

@@ -19,7 +19,7 @@ use crate::store::{Statement, StatementResult, StoreError};
 /// queues in a month are millions of rows.
 pub const ALL_QUEUES_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// Minutes, added up over the queues, that a statement reads: SQLite sorts their rows in memory.
+/// Number of queues × minutes that one statement reads: SQLite sorts their rows in memory.
 const MINUTES_AT_ONCE: i64 = 8 * 30 * 24 * HOUR;
 
 /// Totals over a period.

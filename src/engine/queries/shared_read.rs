@@ -21,7 +21,8 @@ use crate::engine::queries::search::plan::CountedJobs;
 use crate::engine::queries::workers::WorkerCounts;
 use crate::store::StoreError;
 
-/// Reads with different arguments that wait for their turn: those of a client's time can all differ.
+/// Reads with different arguments that wait for their turn. With the clocks of clients, each request can name another
+/// time.
 const WAITING_MAX: usize = 8;
 
 /// How long a request waits for the result.

@@ -217,8 +217,7 @@ impl UnitOfWork {
         let save =
             |(option, value): &(String, Option<String>)| config::save(option, value.as_deref());
         writes.extend(self.settings.iter().map(save));
-        let save = |(id, since): (&String, &Option<Time>)| tracked::save(id, *since);
-        writes.extend(self.tracking.iter().map(save));
+        writes.extend(tracked::save(&self.tracking));
         writes.extend(self.tokens.writes());
         self.audit_operations();
         writes.extend(self.operations.writes());

@@ -330,6 +330,9 @@ impl Runner {
         if work.ticks > 0 {
             self.clock.advance_to(work.next_tick());
         }
+        if let Some((task, _)) = work.maintenance {
+            self.cursors.end_batch(task);
+        }
         let (now, began_with, revised) = (work.now, work.revision, work.changes_cache());
         let finished = work.into_committed();
         self.last_seq = finished.last_seq;

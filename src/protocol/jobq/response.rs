@@ -2,7 +2,7 @@
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::engine::{Error, Queue, Record};
@@ -44,10 +44,19 @@ struct JobView<'a> {
     error: Option<&'static str>,
 }
 
+/// A job of a list. Its log is formatted only when it is written, so that one log is in memory at a time.
+struct Listed<'a>(&'a Record);
+
+impl Serialize for Listed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        view(self.0, None).serialize(serializer)
+    }
+}
+
 /// A list of jobs.
 #[derive(Serialize)]
 struct JobsView<'a> {
-    jobs: Vec<JobView<'a>>,
+    jobs: Vec<Listed<'a>>,
     /// The ID after which the next page starts, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<i64>,
@@ -83,9 +92,9 @@ pub fn conflict(record: &Record) -> Response {
 /// # Errors
 /// [`Error::ResponseTooLarge`].
 pub fn jobs(records: &[Record], next: Option<i64>) -> Result<Response, Error> {
-    let bytes = records.iter().map(|record| record.payload.len()).sum();
+    let bytes = records.iter().map(Record::bytes).sum();
     let text = body::process(bytes, || {
-        let jobs = records.iter().map(|record| view(record, None)).collect();
+        let jobs = records.iter().map(Listed).collect();
         body::text(&JobsView { jobs, next })
     })?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())

@@ -15,7 +15,7 @@ use crate::engine::{
     QueueKey, WorkerCounts,
 };
 use crate::memory::holding;
-use crate::protocol::long_list;
+use crate::protocol::{body, long_list};
 
 /// Default number of failures that `/unfail` moves (qless-core, Unfail).
 const UNFAIL: i64 = 25;
@@ -140,11 +140,14 @@ pub async fn failed_group(api: Api, call: Call) -> Outcome {
 pub async fn unfail(api: Api, call: Call) -> Outcome {
     let (queue, envelope) = (call.name("queue")?, call.envelope()?);
     let now = api.now(&envelope)?;
-    let fields = Fields::of(envelope.data()?)?;
-    let group = fields
-        .text("group")?
-        .ok_or_else(|| ApiError::bad("group", "group is missing"))?;
-    let count = fields.integer("count", 0)?.unwrap_or(UNFAIL);
+    let data = envelope.data()?;
+    let read = || {
+        let fields = Fields::of(data)?;
+        let group = fields.text("group")?;
+        let group = group.ok_or_else(|| ApiError::bad("group", "group is missing"))?;
+        Ok::<_, ApiError>((group, fields.integer("count", 0)?.unwrap_or(UNFAIL)))
+    };
+    let (group, count) = body::parse(data.get().len(), read).await??;
     let count = usize::try_from(count).unwrap_or_default();
     let moved = api
         .engine

@@ -3,12 +3,15 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
+
 use super::call::{Call, Fields, one_to_max, wait};
 use super::error::ApiError;
 use super::response::{JobView, Results};
 use super::{Api, Outcome};
 use crate::engine::{Claim, Order, QueueKey};
 use crate::memory;
+use crate::protocol::body;
 
 /// Maximum number of queues that one request claims from.
 const QUEUES_MAX: usize = 100;
@@ -25,21 +28,15 @@ pub async fn claim(api: Api, call: Call) -> Outcome {
 
 /// Claims from several queues, which a GET names in its query and a POST in its `data`.
 pub async fn claim_of_several(api: Api, call: Call) -> Outcome {
-    let parameters = of_several(&call)?;
+    let parameters = of_several(&call).await?;
     claim_jobs(&api, call, parameters).await
 }
 
-fn of_several(call: &Call) -> Result<ClaimParameters, ApiError> {
+async fn of_several(call: &Call) -> Result<ClaimParameters, ApiError> {
     if call.has_body() {
         let envelope = call.envelope()?;
-        let fields = Fields::of(envelope.data()?)?;
-        let queues = fields.names("queues")?.unwrap_or_default();
-        Ok(ClaimParameters {
-            queues: several("queues", queues.iter().map(String::as_str))?,
-            count: fields.integer("count", 1)?.map(limited).transpose()?,
-            order: order(fields.text("order")?.as_deref())?,
-            wait: wait(fields.number("wait")?.unwrap_or_default())?,
-        })
+        let data = envelope.data()?;
+        body::parse(data.get().len(), || in_data(data)).await?
     } else {
         let queues = call.names("queue")?;
         if queues.is_empty() {
@@ -53,6 +50,17 @@ fn of_several(call: &Call) -> Result<ClaimParameters, ApiError> {
             wait: call.wait()?,
         })
     }
+}
+
+fn in_data(data: &RawValue) -> Result<ClaimParameters, ApiError> {
+    let fields = Fields::of(data)?;
+    let queues = fields.names("queues")?.unwrap_or_default();
+    Ok(ClaimParameters {
+        queues: several("queues", queues.iter().map(String::as_str))?,
+        count: fields.integer("count", 1)?.map(limited).transpose()?,
+        order: order(fields.text("order")?.as_deref())?,
+        wait: wait(fields.number("wait")?.unwrap_or_default())?,
+    })
 }
 
 pub async fn peek(api: Api, call: Call) -> Outcome {

@@ -7,6 +7,7 @@ use super::error::ApiError;
 use super::response::Results;
 use super::{Api, Outcome};
 use crate::engine::Inconsistency;
+use crate::protocol::body;
 
 pub async fn check(api: Api, call: Call) -> Outcome {
     let now = api.now(&call.envelope()?)?;
@@ -17,8 +18,9 @@ pub async fn check(api: Api, call: Call) -> Outcome {
 pub async fn repair(api: Api, call: Call) -> Outcome {
     let envelope = call.envelope()?;
     let now = api.now(&envelope)?;
-    let resolve = Fields::of(envelope.data()?)?;
-    if resolve.required("resolve")?.get() != "true" {
+    let data = envelope.data()?;
+    let is_true = || Ok::<_, ApiError>(Fields::of(data)?.required("resolve")?.get() == "true");
+    if !body::parse(data.get().len(), is_true).await?? {
         return Err(ApiError::bad(
             "resolve",
             "resolve must be true; to check without repair, use GET",

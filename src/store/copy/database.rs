@@ -202,8 +202,8 @@ impl CopyDatabase {
             .iter()
             .map(|row| row.text(0))
             .collect::<Result<_, _>>()?;
-        let there = |table: &&Table| names.iter().any(|name| name == table.name);
-        Ok(TABLES.iter().filter(there).collect())
+        let exists = |table: &&Table| names.iter().any(|name| name == table.name);
+        Ok(TABLES.iter().filter(exists).collect())
     }
 
     /// Whether a server uses the database, according to its last registration.

@@ -341,7 +341,12 @@ pub const TABLES: &[Table] = &[
     Table {
         name: "removed",
         key: 2,
-        columns: &[("operation", Int), ("n", Int), ("job", Text)],
+        columns: &[
+            ("operation", Int),
+            ("n", Int),
+            ("job", Text),
+            ("body", Text),
+        ],
     },
 ];
 

@@ -5,9 +5,13 @@ use crate::store::dialect::split_number;
 
 static COMBINED: ConstantCache<[TextKey; 2], str> = ConstantCache::new();
 
-/// The statement that runs `first`, and `second` with the arguments after the `first_args` of `first`. Postgres reports
+/// One statement that runs both: `first` has the first `first_args` arguments, and `second` the others. Postgres reports
 /// the rows that `first` changes. CockroachDB requires each `WITH` clause to return something.
-pub fn combined(first: &'static str, first_args: usize, second: &'static str) -> &'static str {
+pub fn in_one_statement(
+    first: &'static str,
+    first_args: usize,
+    second: &'static str,
+) -> &'static str {
     COMBINED.get_or_insert([first, second].map(text_key), || {
         let second = renumbered(second, first_args);
         format!("WITH also AS ({second} RETURNING 1) {first}").leak()
@@ -33,11 +37,11 @@ mod tests {
     fn the_second_statement_has_the_later_arguments() {
         let first = "UPDATE a SET b = $2 WHERE c = $1";
         let second = "INSERT INTO d SELECT $2, e FROM rows($1)";
-        let text = combined(first, 2, second);
+        let text = in_one_statement(first, 2, second);
         assert_eq!(
             text,
             "WITH also AS (INSERT INTO d SELECT $4, e FROM rows($3) RETURNING 1) UPDATE a SET b = $2 WHERE c = $1"
         );
-        assert!(std::ptr::eq(text, combined(first, 2, second)));
+        assert!(std::ptr::eq(text, in_one_statement(first, 2, second)));
     }
 }

@@ -7,6 +7,7 @@ use leptos::server_fn::ServerFn;
 use super::input::{optional, seconds};
 use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
+use crate::blocking::block_in_place_if_many;
 use crate::engine::{EffectiveState, Engine, JobKey, SeenJob, Time};
 use crate::query::minified;
 use crate::ui::context::sentence;
@@ -62,8 +63,8 @@ async fn new_payload(engine: &Engine, form: &EditedJob) -> Result<Option<String>
     let typed = minified(typed).map_err(|why| format!("the payload is not valid JSON: {why}"))?;
     let job = engine.job(&JobKey::qless(&form.id)).await;
     let job = job.map_err(|error| error.to_string())?;
-    let stored = job.map(|job| String::from(job.body));
-    let is_same = stored.is_some_and(|stored| minified(&stored).is_ok_and(|it| it == typed));
+    let same = |body: &str| minified(body).is_ok_and(|stored| stored == typed);
+    let is_same = job.is_some_and(|job| block_in_place_if_many(job.body.len(), || same(&job.body)));
     Ok((!is_same).then_some(typed))
 }
 

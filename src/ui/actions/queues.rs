@@ -9,6 +9,7 @@ use super::dead_letters::jobs_text;
 use super::input::{check_name, check_protocol, optional, seconds};
 use super::{Action, ActionOutcome, Form, Target, act};
 use crate::auth::Role;
+use crate::blocking::poll_blocking_if_many;
 use crate::engine::{
     AUDIT_ANONYMOUS, Engine, NewPause, PAUSE_REASON_CHARS_MAX, QueueCounts, QueueKey, Time,
     invalid_queue_name_reason,
@@ -163,7 +164,9 @@ pub async fn pause_queues(
     back: String,
 ) -> Result<(), PageError> {
     act(&PAUSE_QUEUES, &back, async |context| {
-        let selected = selected(&context.engine, only, queues, &of, q, &state).await?;
+        let count = context.engine.known_queues().count();
+        let selected = selected_queues(&context.engine, only, queues, &of, q, &state);
+        let selected = poll_blocking_if_many(count, selected).await?;
         let pause = new_pause(&context, &pause)?;
         let end = end_text(&context.engine, &pause);
         let changed = context.engine.pause_queues(&selected, Some(pause)).await?;
@@ -190,7 +193,9 @@ pub async fn resume_queues(
     back: String,
 ) -> Result<(), PageError> {
     act(&RESUME_QUEUES, &back, async |context| {
-        let selected = selected(&context.engine, only, queues, &of, q, &state).await?;
+        let count = context.engine.known_queues().count();
+        let selected = selected_queues(&context.engine, only, queues, &of, q, &state);
+        let selected = poll_blocking_if_many(count, selected).await?;
         let changed = context.engine.pause_queues(&selected, None).await?;
         Ok(done("resumed", "", changed, &selected).into())
     })
@@ -198,7 +203,7 @@ pub async fn resume_queues(
 }
 
 /// The listed queues that a form names.
-async fn selected(
+async fn selected_queues(
     engine: &Engine,
     only: String,
     queues: Vec<String>,

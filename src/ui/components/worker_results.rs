@@ -12,12 +12,12 @@ use crate::ui::components::tables;
 use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::state::EffectiveState;
-use crate::ui::model::worker::{RunResults, WorkerInQueue, WorkersInQueues};
+use crate::ui::model::worker::{ActivityList, ActivityRow, RunResults};
 
 const MINUTE_US: i64 = 60_000_000;
 
 /// The workers of a queue.
-pub fn workers(workers: &WorkersInQueues<String>, now: i64) -> AnyView {
+pub fn workers(workers: &ActivityList<String>, now: i64) -> AnyView {
     let rows = workers.listed.iter().map(|row| {
         let cells = cells(row, workers.since, now);
         view! { <tr data-key=row.of.clone()><th scope="row">{worker_link(&row.of)}</th> {cells}</tr> }
@@ -27,7 +27,7 @@ pub fn workers(workers: &WorkersInQueues<String>, now: i64) -> AnyView {
 }
 
 /// The queues of a worker.
-pub fn queues(queues: &WorkersInQueues<QueueRef>, now: i64) -> AnyView {
+pub fn queues(queues: &ActivityList<QueueRef>, now: i64) -> AnyView {
     let rows = queues.listed.iter().map(|row| {
         let cells = cells(row, queues.since, now);
         view! { <tr data-key=row.of.label()><th scope="row">{queue_link_with_protocol(&row.of)}</th> {cells}</tr> }
@@ -37,7 +37,7 @@ pub fn queues(queues: &WorkersInQueues<QueueRef>, now: i64) -> AnyView {
 }
 
 /// The period of the results, in a sentence.
-fn period<T>(list: &WorkersInQueues<T>, now: i64) -> String {
+fn period<T>(list: &ActivityList<T>, now: i64) -> String {
     let others = if list.is_partial {
         " Other servers count their own."
     } else {
@@ -56,7 +56,7 @@ fn section<T>(
     title: &'static str,
     (name, seen): (&'static str, &'static str),
     rows: AnyView,
-    list: &WorkersInQueues<T>,
+    list: &ActivityList<T>,
     now: i64,
 ) -> AnyView {
     if list.listed.is_empty() {
@@ -88,7 +88,7 @@ fn section<T>(
     .into_any()
 }
 
-fn cells<T>(row: &WorkerInQueue<T>, since: i64, now: i64) -> AnyView {
+fn cells<T>(row: &ActivityRow<T>, since: i64, now: i64) -> AnyView {
     let results = &row.results;
     let seen = match row.last_seen {
         Some(at) => ago(at, now),

@@ -16,6 +16,7 @@ use leptos::server_fn::error::SERVER_FN_ERROR_HEADER;
 use leptos_axum::render_app_async_with_context;
 use serde::de::DeserializeOwned;
 
+use crate::blocking::poll_blocking_if_many;
 use crate::memory;
 use crate::request::{ClientAddress, Https, count_parameters};
 use crate::ui::actions::input::shortened;
@@ -23,7 +24,7 @@ use crate::ui::cookies;
 use crate::ui::error::PageError;
 use crate::ui::http::authentication::{Principal, RequestInfo, accepts};
 use crate::ui::http::compression::with_slot;
-use crate::ui::http::large_forms::process;
+use crate::ui::http::large_forms::{WHY_CHARS_MAX, process};
 use crate::ui::http::page_slots::{Client, PageSlot};
 use crate::ui::http::{Dashboard, provide_page_context};
 use crate::ui::page_request::{Flash, PageRequest, page_request};
@@ -173,7 +174,8 @@ impl<T: DeserializeOwned + Send> FromRequest<Dashboard> for PageForm<T> {
         match Form::from_request(request, dashboard).await {
             Ok(Form(form)) => Ok(PageForm(form)),
             Err(why) => {
-                let why = PageError::Request(why.body_text());
+                let why = shortened(&why.body_text(), WHY_CHARS_MAX);
+                let why = PageError::Request(why);
                 Err(error_page(dashboard.clone(), info, why).await)
             }
         }
@@ -218,6 +220,7 @@ pub async fn render_in(
     more: impl Fn() + Clone + Send + Sync + 'static,
 ) -> Response {
     let options = dashboard.leptos.clone();
+    let queues = dashboard.engine.known_queues().count();
     let context = move || {
         provide_page_context(&dashboard);
         more();
@@ -238,7 +241,8 @@ pub async fn render_in(
     if info.https {
         request.extensions_mut().insert(Https);
     }
-    with_slot(handler(request).await.into_response(), slot)
+    let response = poll_blocking_if_many(queues, handler(request)).await;
+    with_slot(response.into_response(), slot)
 }
 
 /// Redirects to a page, which shows the message.

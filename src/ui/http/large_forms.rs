@@ -38,7 +38,7 @@ const WAIT_MAX: Duration = Duration::from_secs(4);
 const RETURNED_BYTES_MAX: usize = 1 << 20;
 
 /// Maximum number of characters of an error, which can quote a field.
-const WHY_CHARS_MAX: usize = 1_000;
+pub const WHY_CHARS_MAX: usize = 1_000;
 
 /// The note on the page if the form was longer.
 const CUT: &str = " The form shows only the first 1 MiB of the text that was sent.";

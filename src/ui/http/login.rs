@@ -69,7 +69,9 @@ pub async fn sign_in(
     let (user, proof) = match found {
         Ok(Some(found)) => found,
         Ok(None) => {
-            tracing::warn!(from = ?info.from, "failed sign-in: wrong name or key");
+            if throttle.may_log(info.from) {
+                tracing::warn!(from = ?info.from, "failed sign-in: wrong name or key");
+            }
             record_failure(&dashboard, &info, keys.known_name(&form.name)).await;
             let why = SignInError::Wrong(form.name);
             let status = StatusCode::FORBIDDEN;

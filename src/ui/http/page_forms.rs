@@ -201,14 +201,17 @@ static SENT: Mutex<VecDeque<[String; 3]>> = Mutex::new(VecDeque::new());
 /// How many of them are remembered.
 const SENT_MAX: usize = 1_000;
 
+/// Characters of each part that are remembered.
+const SENT_CHARS_MAX: usize = 256;
+
 /// Whether the form is sent for the first time. Programs other than browsers need not send [`TokenForm::once`].
 fn is_first(user: &str, form: &TokenForm) -> bool {
     if form.once.is_empty() {
         return true;
     }
-    // Bounds the memory; the server's own values are shorter.
-    let once: String = form.once.chars().take(32).collect();
-    let sent = [user.to_owned(), form.namespace.trim().to_owned(), once];
+    // Bounds the memory; valid names and the server's own values are shorter.
+    let start = |text: &str| text.chars().take(SENT_CHARS_MAX).collect();
+    let sent = [user, form.namespace.trim(), &form.once].map(start);
     let mut all = SENT.lock().unwrap_or_else(PoisonError::into_inner);
     if all.contains(&sent) {
         return false;

@@ -73,7 +73,7 @@ pub struct RunResults {
 
 /// A worker of a queue, or a queue of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WorkerInQueue<T> {
+pub struct ActivityRow<T> {
     pub of: T,
     /// When the worker was last seen, or last asked for jobs of the queue, if that is known.
     pub last_seen: Option<i64>,
@@ -84,9 +84,9 @@ pub struct WorkerInQueue<T> {
 
 /// The workers of a queue, or the queues of a worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct WorkersInQueues<T> {
+pub struct ActivityList<T> {
     /// Last active first; at most 50.
-    pub listed: Vec<WorkerInQueue<T>>,
+    pub listed: Vec<ActivityRow<T>>,
     /// The number of others.
     pub more: i64,
     /// The time since which results are counted.

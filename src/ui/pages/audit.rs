@@ -50,7 +50,7 @@ fn page(view: &AuditView, query: &AuditQuery, request: &PageRequest) -> AnyView 
         <h1>"Audit"</h1>
         <p class="text-muted wrap-anywhere">
             {format!(
-                "Actions taken in the dashboard or on the command line, newest first. About {} entries with changes, and as many without, are kept for up to {days} days, and all changes of users for at least {least} days.",
+                "Actions taken in the dashboard or on the command line, newest first. Entries are kept for up to {days} days: about {} with changes, and as many without. All changes made by users are kept for at least {least} days.",
                 time::number(view.entries_max),
             )}
         </p>

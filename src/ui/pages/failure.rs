@@ -28,7 +28,7 @@ use crate::ui::model::state::EffectiveState;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::failure::incident::incident;
 use crate::ui::pages::failures::load::{self, ALL, FAILURES_COUNTED_MAX};
-use crate::ui::pages::failures::model::{FailingView, MessageKind};
+use crate::ui::pages::failures::model::{FailureGroupView, MessageKind};
 use crate::ui::pages::failures::ranges;
 use crate::ui::pages::search::model::in_quotes;
 use crate::ui::urls;
@@ -46,7 +46,7 @@ pub fn FailurePage() -> impl IntoView {
     loaded(failure, move |view| page(&view, &request))
 }
 
-fn page(view: &FailingView, request: &PageRequest) -> AnyView {
+fn page(view: &FailureGroupView, request: &PageRequest) -> AnyView {
     let group = &view.group;
     view! {
         <Title text=group.group.clone() />
@@ -68,7 +68,7 @@ fn no_jobs() -> impl IntoView {
     }
 }
 
-fn jobs_and_messages(view: &FailingView, request: &PageRequest) -> AnyView {
+fn jobs_and_messages(view: &FailureGroupView, request: &PageRequest) -> AnyView {
     let group = &view.group;
     let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, request.now));
     let fingerprint = view
@@ -137,7 +137,7 @@ fn canary(sample: &JobRow) -> AnyView {
 }
 
 /// The search that finds the same jobs.
-fn equivalent_search(view: &FailingView) -> String {
+fn equivalent_search(view: &FailureGroupView) -> String {
     let mut text = format!("state:failed group:{}", in_quotes(&view.group.group));
     if let Some(kind) = &view.selected_kind {
         text.push_str(&format!(" fp:{}", kind.hash));
@@ -148,7 +148,7 @@ fn equivalent_search(view: &FailingView) -> String {
     text
 }
 
-fn times(view: &FailingView) -> AnyView {
+fn times(view: &FailureGroupView) -> AnyView {
     let drawing = Chart {
         id: "times",
         title: match view.width / 60_000_000 {
@@ -180,7 +180,7 @@ fn times(view: &FailingView) -> AnyView {
 }
 
 /// The kinds of messages, as links that filter by kind.
-fn messages(view: &FailingView) -> AnyView {
+fn messages(view: &FailureGroupView) -> AnyView {
     let group = &view.group.group;
     let selected_kind = view.selected_kind.as_ref();
     let chip = |kind: &MessageKind, is_selected: bool| {
@@ -236,7 +236,7 @@ fn messages(view: &FailingView) -> AnyView {
     .into_any()
 }
 
-fn where_from(view: &FailingView) -> AnyView {
+fn where_from(view: &FailureGroupView) -> AnyView {
     let row = |name: AnyView, n: i64| {
         view! { <tr><th scope="row">{name}</th> <td class="num">{time::number(n)}</td></tr> }
             .into_any()
@@ -280,7 +280,7 @@ fn newest(sample: &JobRow, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-fn by_curl(view: &FailingView, request: &PageRequest) -> AnyView {
+fn by_curl(view: &FailureGroupView, request: &PageRequest) -> AnyView {
     let group = &view.group;
     let body = format!(
         r#"{{"data": {{"group": {}, "count": {}}}}}"#,
@@ -307,11 +307,11 @@ mod tests {
     use super::*;
     use crate::ui::model::failure::GroupRow;
     use crate::ui::model::paging::Neighbors;
-    use crate::ui::pages::failures::model::FailingView;
+    use crate::ui::pages::failures::model::FailureGroupView;
 
     #[test]
     fn the_search_finds_the_same_jobs() {
-        let view = |range: &str, selected_kind: Option<&str>| FailingView {
+        let view = |range: &str, selected_kind: Option<&str>| FailureGroupView {
             group: GroupRow {
                 group: r#"a "b" \"#.to_owned(),
                 count: 1,

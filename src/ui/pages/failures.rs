@@ -20,7 +20,7 @@ use crate::ui::components::time::ago;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::failures::load::{FAILURES_COUNTED_MAX, RANGES};
-use crate::ui::pages::failures::model::{FailingGroup, FailuresView};
+use crate::ui::pages::failures::model::{FailureGroupRow, FailuresView};
 use crate::ui::urls;
 
 /// Maximum number of queues in a row.
@@ -35,13 +35,13 @@ pub fn FailuresPage() -> impl IntoView {
         view! {
             <Title text="Failures" />
             <h1>"Failures"</h1>
-            {if view.failed == 0 { none(&view, &request) } else { groups_and_filter(&view, &text, &request) }}
+            {if view.failed == 0 { no_failures(&view, &request) } else { groups_and_filter(&view, &text, &request) }}
         }
         .into_any()
     })
 }
 
-fn none(view: &FailuresView, request: &PageRequest) -> AnyView {
+fn no_failures(view: &FailuresView, request: &PageRequest) -> AnyView {
     view! {
         <div class=CARD>
             <p class=EMPTY>
@@ -81,7 +81,7 @@ fn groups_and_filter(view: &FailuresView, text: &str, request: &PageRequest) -> 
                 ),
             }}
         </p>
-        {news(view, request)}
+        {new_failures_notice(view, request)}
         <div class="flex flex-wrap items-center gap-x-4 gap-y-2">
             {ranges(&view.range, address)}
             <form method="get" action="/ui/failures" role="search" class="flex flex-wrap items-center gap-2">
@@ -110,7 +110,7 @@ fn groups_and_filter(view: &FailuresView, text: &str, request: &PageRequest) -> 
         {(view.unchecked > 0)
             .then(|| {
                 let unchecked = plural(number_of(view.unchecked), "group", "groups");
-                view! { <p class="text-muted wrap-anywhere">{format!("{unchecked} with fewer jobs not compared with the filter: their messages are too long.")}</p> }
+                view! { <p class="text-muted wrap-anywhere">{format!("{unchecked} with fewer jobs not compared with the filter, because it reads at most 16 MiB, for at most 2 s.")}</p> }
             })}
         {(view.more > 0)
             .then(|| {
@@ -122,7 +122,7 @@ fn groups_and_filter(view: &FailuresView, text: &str, request: &PageRequest) -> 
 }
 
 /// The notice that some failures are new for the browser, with the button that marks them as seen.
-fn news(view: &FailuresView, request: &PageRequest) -> AnyView {
+fn new_failures_notice(view: &FailuresView, request: &PageRequest) -> AnyView {
     let Some(seen) = view.seen.filter(|_| view.new > 0) else {
         return ().into_any();
     };
@@ -156,7 +156,7 @@ fn groups_table(view: &FailuresView, request: &PageRequest) -> AnyView {
     tables::table("Failures by group", tables::head(&columns), rows.into_any())
 }
 
-fn row(group: &FailingGroup, view: &FailuresView, request: &PageRequest) -> AnyView {
+fn row(group: &FailureGroupRow, view: &FailuresView, request: &PageRequest) -> AnyView {
     let row = &group.row;
     let moment = |moment: Option<i64>| moment.map(|moment| ago(moment, request.now));
     let share = row.count as f64 / view.failed.max(1) as f64 * 100.0;

@@ -5,7 +5,7 @@ use crate::ui::components::basics::number_of;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::queue_trend::QueueTrend;
-use crate::ui::model::worker::{RunResults, WorkerInQueue, WorkersInQueues, run_bars};
+use crate::ui::model::worker::{ActivityList, ActivityRow, RunResults, run_bars};
 use crate::ui::present::queue_refs::queue_ref;
 
 /// The workers of a queue, and its trend: `None` if it has no waiting jobs or is paused.
@@ -13,9 +13,9 @@ pub async fn activity(
     engine: &Engine,
     key: &QueueKey,
     queue: &QueueRow,
-) -> Result<(WorkersInQueues<String>, Option<QueueTrend>)> {
+) -> Result<(ActivityList<String>, Option<QueueTrend>)> {
     let Some(found) = engine.queue_activity(key).await? else {
-        return Ok((WorkersInQueues::default(), None));
+        return Ok((ActivityList::default(), None));
     };
     let Counts {
         waiting,
@@ -35,7 +35,7 @@ pub async fn activity(
 pub async fn queues_of_worker(
     engine: &Engine,
     worker: &str,
-) -> Result<(WorkersInQueues<QueueRef>, RunResults, Vec<i64>)> {
+) -> Result<(ActivityList<QueueRef>, RunResults, Vec<i64>)> {
     let found = engine.queues_of_worker(worker).await?;
     let mut all = WorkerResults::default();
     for row in &found.listed {
@@ -47,18 +47,15 @@ pub async fn queues_of_worker(
     Ok((queues, results(&all), run_bars(&all.runs)))
 }
 
-fn present<T, U>(
-    found: crate::engine::WorkersInQueues<T>,
-    of: impl Fn(T) -> U,
-) -> WorkersInQueues<U> {
-    let rows = found.listed.into_iter().map(|row| WorkerInQueue {
-        of: of(row.of),
+fn present<T, U>(found: crate::engine::ActivityList<T>, of: impl Fn(T) -> U) -> ActivityList<U> {
+    let rows = found.listed.into_iter().map(|row| ActivityRow {
+        of: of(row.subject),
         last_seen: row.last_seen.map(|at| at.0),
         running: row.running,
         stalled: row.stalled,
         results: results(&row.results),
     });
-    WorkersInQueues {
+    ActivityList {
         listed: rows.collect(),
         more: number_of(found.more),
         since: found.since.0,

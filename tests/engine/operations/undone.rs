@@ -36,6 +36,33 @@ async fn undo_restores_canceled_jobs_unchanged() {
     engine.close().await;
 }
 
+/// More than one transaction restores.
+#[tokio::test]
+async fn undo_restores_jobs_with_large_payloads() {
+    let engine = open(false).await;
+    for n in 0..12 {
+        let payload = format!("\"{}{n:02}\"", "x".repeat(1 << 20));
+        let put = Put {
+            body: payload,
+            ..new(&format!("large-{n:02}"))
+        };
+        add_to(&engine, "mail", vec![put]).await;
+    }
+    add_to(&engine, "mail", vec![new("small")]).await;
+    let operation = run(&engine, JobAction::Cancel, "queue:mail").await;
+    assert_eq!(operation.done, 13);
+    assert_eq!(count(&engine, "").await, 0);
+    let undone = undo(&engine, operation.id).await;
+    assert_eq!((undone.restored, undone.not_restored), (13, 0));
+    for n in 0..12 {
+        let restored = String::from(job(&engine, &format!("large-{n:02}")).await.body);
+        assert!(restored.ends_with(&format!("x{n:02}\"")), "{n}");
+        assert_eq!(restored.len(), (1 << 20) + 4);
+    }
+    assert_consistent(&engine).await;
+    engine.close().await;
+}
+
 #[tokio::test]
 async fn undo_skips_jobs_that_can_no_longer_be_restored() {
     let engine = open_with_empty_queue_age(Duration::from_millis(500)).await;

@@ -13,7 +13,8 @@ use super::{Credentials, ask, status};
 use crate::support::Server;
 use crate::support::eventually;
 use crate::support::keys::{
-    ADMIN, ADMIN_TOKEN, ANNA, API_TOKENS, JOBQ, OLGA, QLESS, RELAY, UI_KEYS, VERA,
+    ADMIN, ADMIN_KEY, ADMIN_TOKEN, API_TOKENS, JOBQ, OPERATOR_KEY, QLESS, RELAY, UI_KEYS,
+    VIEWER_KEY,
 };
 
 /// The sender of a request.
@@ -191,9 +192,9 @@ impl Scene {
         let request = match principal {
             P::Anonymous => request,
             P::WrongToken => request.bearer_auth("wrong").header("x-token", "wrong"),
-            P::Viewer => request.bearer_auth(VERA),
-            P::Operator => request.bearer_auth(OLGA),
-            P::Admin => request.bearer_auth(ANNA),
+            P::Viewer => request.bearer_auth(VIEWER_KEY),
+            P::Operator => request.bearer_auth(OPERATOR_KEY),
+            P::Admin => request.bearer_auth(ADMIN_KEY),
             P::AdminToken => request.bearer_auth(ADMIN),
             P::Qless => request.bearer_auth(QLESS),
             P::Relay => request.bearer_auth(RELAY),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Cli, fail_jobs};
 use crate::support::Server;
-use crate::support::keys::{ADMIN, ADMIN_TOKEN, OLGA, UI_KEYS, VERA};
+use crate::support::keys::{ADMIN, ADMIN_TOKEN, OPERATOR_KEY, UI_KEYS, VIEWER_KEY};
 
 #[tokio::test]
 async fn wrong_arguments_are_usage_errors() {
@@ -105,7 +105,8 @@ async fn roles_decide_what_a_command_may_do() {
     assert!(why.contains("--token"), "{why}");
     let wrong = cli.with_token("a-wrong-token");
     wrong.run(&["queue", "list"]).error(4);
-    let [viewer, operator, admin] = [VERA, OLGA, ADMIN].map(|token| cli.with_token(token));
+    let [viewer, operator, admin] =
+        [VIEWER_KEY, OPERATOR_KEY, ADMIN].map(|token| cli.with_token(token));
     for words in READS {
         viewer.run(words).ok();
     }
@@ -139,9 +140,13 @@ async fn the_audit_log_records_changes_and_refusals_but_no_reads() {
     let server = Server::with(&options);
     let cli = Cli::of(&server);
     fail_jobs(&server, "mail", &["a"], ("E", "x")).await;
-    cli.with_token(VERA).run(&["queue", "list"]).ok();
-    cli.with_token(VERA).run(&["job", "cancel", "a"]).error(4);
-    cli.with_token(OLGA).run(&["job", "retry", "a"]).ok();
+    cli.with_token(VIEWER_KEY).run(&["queue", "list"]).ok();
+    cli.with_token(VIEWER_KEY)
+        .run(&["job", "cancel", "a"])
+        .error(4);
+    cli.with_token(OPERATOR_KEY)
+        .run(&["job", "retry", "a"])
+        .ok();
     let audit = format!("http://{}/ui/audit.json", server.address);
     let audit = server.http.get(audit).bearer_auth(ADMIN).send().await;
     let audit: Value = audit.unwrap().json().await.unwrap();
@@ -158,7 +163,7 @@ async fn the_audit_log_records_changes_and_refusals_but_no_reads() {
 #[tokio::test]
 async fn the_secret_of_one_user_is_rejected_for_another_name() {
     let server = Server::with(&UI_KEYS);
-    let cli = Cli::of(&server).with_token(VERA);
+    let cli = Cli::of(&server).with_token(VIEWER_KEY);
     cli.run(&["queue", "list", "--user", "vera"]).ok();
     cli.run(&["queue", "list", "--user", "olga"]).error(4);
 }

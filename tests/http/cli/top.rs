@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{Cli, fail_jobs};
 use crate::support::Server;
-use crate::support::keys::{UI_KEYS, VERA};
+use crate::support::keys::{UI_KEYS, VIEWER_KEY};
 
 /// A guard against a screen that never appears; no test waits this long.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -184,7 +184,7 @@ async fn sigterm_restores_the_terminal() {
 async fn a_viewer_sees_why_a_key_is_refused() {
     let server = Server::with(&UI_KEYS);
     server.client().add_ids("mail", &["a"]).await;
-    let mut terminal = Terminal::start(&Cli::of(&server).with_token(VERA));
+    let mut terminal = Terminal::start(&Cli::of(&server).with_token(VIEWER_KEY));
     terminal.shows("mail");
     terminal.press("p");
     terminal.shows("You need the operator role");

@@ -36,7 +36,7 @@ async fn freeze_one_server(options: &[&str]) {
     let clients = (0..2 * CLIENTS).map(|number| {
         let (server, _) = pair.both()[number % 2];
         let mut client = Client::new(server, &history, format!("client-{number}"));
-        client.patience = (number % 2 == 1).then_some(ANSWERED);
+        client.response_time_max = (number % 2 == 1).then_some(ANSWERED);
         client
     });
     let load = Load::begin(clients, 0, vec![Vec::new(); 2 * CLIENTS]);

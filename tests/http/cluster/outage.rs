@@ -35,7 +35,7 @@ pub const FULL: &[&str] = &["--durability", "full"];
 pub fn clients(servers: &[&Server], history: &Arc<History>) -> Vec<Client> {
     let client = |(number, server): (usize, &&Server)| {
         let mut client = Client::new(server, history, format!("client-{number}"));
-        client.patience = Some(ANSWERED);
+        client.response_time_max = Some(ANSWERED);
         client
     };
     let servers = servers.iter().cycle().take(CLIENTS);

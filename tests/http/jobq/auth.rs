@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::client;
 use crate::support::Server;
-use crate::support::bearer::wrong_authorizations;
+use crate::support::api_client::wrong_authorizations;
 use crate::support::jobq::Jobq;
 use crate::support::keys::{ADMIN, QLESS, RELAY};
 

@@ -150,7 +150,7 @@ async fn stored_json_is_returned_with_every_digit() {
         assert_eq!((&polled.state, &polled.log()[3..]), (&plain, &[moved][..]));
         assert_eq!(jobq.existing_job("q", created.id).await, polled);
         let query = json!([["=", "id", created.id]]);
-        assert_eq!(jobq.ask_for("q", &query).await.jobs(), [polled]);
+        assert_eq!(jobq.send_query("q", &query).await.jobs(), [polled]);
     }
     assert_eq!(jobq.all("q").await.len(), TEXTS.len());
     assert_consistent(&server).await;
@@ -205,7 +205,7 @@ async fn the_character_nul_is_stored() {
         json!([["IS", "json_extract(payload, '$[0]')", "'x'"]]),
         json!([["IS", "json_extract(state, '$.x')", null]]),
     ] {
-        jobq.ask_for("q", &query).await.jobs();
+        jobq.send_query("q", &query).await.jobs();
     }
     assert_consistent(&server).await;
 }
@@ -227,7 +227,7 @@ async fn unpaired_surrogates_are_stored() {
         let right = jobq.advance_text("q", id, &text, "1").await;
         assert_eq!(right.status, 200, "{right:?}");
         let query = json!([["LIKE", "payload", "'%a%'"]]);
-        assert_eq!(jobq.ask_for("q", &query).await.status, 200);
+        assert_eq!(jobq.send_query("q", &query).await.status, 200);
     }
     assert_consistent(&server).await;
 }
@@ -250,7 +250,7 @@ async fn deeply_nested_json_is_stored_or_rejected() {
                 reply.status
             );
             let query = json!([["=", "json_extract(state,'$[0][0]')", "1"]]);
-            let reply = jobq.ask_for("q", &query).await;
+            let reply = jobq.send_query("q", &query).await;
             assert_eq!(reply.status, 200, "{depth}: {}", reply.status);
         }
     }

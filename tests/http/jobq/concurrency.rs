@@ -190,7 +190,7 @@ pub async fn writes_to_deleted_objects_are_rejected(clients: &[Jobq]) {
                     assert!([200, 404].contains(&reply.status), "{reply:?}");
                 }
                 1 => {
-                    jobq.ask_one("going", &json!([]), &json!(1))
+                    jobq.send_poll("going", &json!([]), &json!(1))
                         .await
                         .maybe_job();
                 }
@@ -202,7 +202,7 @@ pub async fn writes_to_deleted_objects_are_rejected(clients: &[Jobq]) {
                     jobq.post(&path, &json!({"payload": 1})).await.maybe_job();
                 }
                 _ => {
-                    let reply = jobq.ask_for("going", &json!([])).await;
+                    let reply = jobq.send_query("going", &json!([])).await;
                     assert!([200, 404].contains(&reply.status), "{reply:?}");
                 }
             }

@@ -75,7 +75,7 @@ async fn changes_update_the_modification_time_and_reads_do_not() {
         eventually("the next second", later).await;
         assert_eq!(jobq.existing_job("q", 1).await, last);
         assert_eq!(jobq.all("q").await, std::slice::from_ref(&last));
-        jobq.ask_for("q", &json!([])).await.jobs();
+        jobq.send_query("q", &json!([])).await.jobs();
         jobq.poll("q", &json!([["=", "id", 2]]), &json!(1)).await;
         jobq.advance("q", 1, &json!("no"), &json!(1))
             .await
@@ -148,7 +148,7 @@ async fn a_log_has_at_most_1_mib() {
         let reply = jobq.advance("q", full.id, &json!(null), &large).await;
         reply.assert_rejected(422, &[]);
         let query = json!([["=", "id", full.id]]);
-        let reply = jobq.ask_one("q", &query, &large).await;
+        let reply = jobq.send_poll("q", &query, &large).await;
         reply.assert_rejected(422, &[]);
         assert_eq!(jobq.existing_job("q", full.id).await, full);
     }

@@ -9,8 +9,8 @@ use crate::support::jobq::{At, Jobq};
 /// Checks that both endpoints with queries reject this one, without effect. Returns the place of the error.
 async fn refused(jobq: &Jobq, query: &Value) -> At {
     let order = jobq.matching("q", &json!([])).await;
-    let asked = jobq.ask_for("q", query).await;
-    let polled = jobq.ask_one("q", query, &json!("POLLED")).await;
+    let asked = jobq.send_query("q", query).await;
+    let polled = jobq.send_poll("q", query, &json!("POLLED")).await;
     let at = asked.bad_query();
     assert_eq!(polled.bad_query(), at, "{query}");
     assert_eq!(polled.error(), asked.error(), "{query}");
@@ -175,11 +175,11 @@ async fn errors_have_a_clear_message() {
         ("randomblob(9)", "randomblob"),
     ] {
         let query = json!([["=", text, 1]]);
-        jobq.ask_for("q", &query)
+        jobq.send_query("q", &query)
             .await
             .assert_rejected(400, &[word]);
     }
-    let reply = jobq.ask_for("q", &json!([["GLOB", "id", 1]])).await;
+    let reply = jobq.send_query("q", &json!([["GLOB", "id", 1]])).await;
     reply.assert_rejected(400, &["operator", "NOT LIKE"]);
 }
 
@@ -267,7 +267,7 @@ async fn an_expression_has_at_most_100_levels() {
             if open.contains('(') || depth > 512 {
                 refused(&jobq, &query).await;
             } else {
-                let reply = jobq.ask_for("q", &query).await;
+                let reply = jobq.send_query("q", &query).await;
                 assert!([200, 400].contains(&reply.status), "{reply:?}");
             }
         }
@@ -340,7 +340,7 @@ async fn no_pattern_takes_exponential_time() {
         format!("'{}'", "%".repeat(4_000)),
     ] {
         let query = json!([["LIKE", "json_extract(payload,'$')", pattern]]);
-        let reply = jobq.ask_for("q", &query).await;
+        let reply = jobq.send_query("q", &query).await;
         if reply.status == 422 {
             continue;
         }
@@ -360,8 +360,8 @@ async fn queries_that_exceed_the_budget_are_rejected() {
     let all = vec!["payload"; 250].join("||");
     let query = json!(vec![json!(["=", format!("length({all})"), 1]); 8]);
     for reply in [
-        jobq.ask_for("q", &query).await,
-        jobq.ask_one("q", &query, &json!(1)).await,
+        jobq.send_query("q", &query).await,
+        jobq.send_poll("q", &query, &json!(1)).await,
     ] {
         reply.assert_rejected(422, &[]);
     }
@@ -415,7 +415,7 @@ async fn extreme_arithmetic_causes_no_fault() {
     ] {
         for op in ["=", "IS", "<", "LIKE"] {
             let query = json!([[op, text, "json_extract(payload, '$.n')"]]);
-            let reply = jobq.ask_for("q", &query).await;
+            let reply = jobq.send_query("q", &query).await;
             assert!([200, 400, 422].contains(&reply.status), "{reply:?}");
         }
     }

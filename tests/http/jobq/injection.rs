@@ -127,8 +127,8 @@ async fn expressions_that_reach_beyond_the_job_are_rejected() {
     for text in BEYOND {
         for query in triples(text) {
             for reply in [
-                jobq.ask_for("q", &query).await,
-                jobq.ask_one("q", &query, &json!("TAKEN")).await,
+                jobq.send_query("q", &query).await,
+                jobq.send_poll("q", &query, &json!("TAKEN")).await,
             ] {
                 reply.bad_query();
                 assert!(!reply.text.contains(CANARY), "{reply:?}");
@@ -154,7 +154,7 @@ async fn a_wrapped_expression_is_rejected_too() {
             ("1 IN (1, ", ")"),
         ] {
             let query = json!([["=", format!("{head}{text}{tail}"), 1]]);
-            let reply = jobq.ask_for("q", &query).await;
+            let reply = jobq.send_query("q", &query).await;
             // A text that breaks out of one wrapper can be valid in another: `(1) OR (1=1)`.
             let is_whole = text.starts_with("1) OR (");
             assert!(reply.status == 400 || is_whole, "{reply:?}");
@@ -177,8 +177,8 @@ async fn harmless_expressions_find_only_jobs_of_the_queue() {
             json!([["LIKE", "payload", text]]),
         ] {
             for reply in [
-                jobq.ask_for("q", &query).await,
-                jobq.ask_one("q", &query, &json!("TAKEN")).await,
+                jobq.send_query("q", &query).await,
+                jobq.send_poll("q", &query, &json!("TAKEN")).await,
             ] {
                 assert!([200, 404].contains(&reply.status), "{reply:?}");
                 assert!(!reply.text.contains(CANARY), "{reply:?}");

@@ -317,7 +317,11 @@ impl Walk {
         let (called, (query, test)) = (self.called(name), self.some_question());
         let state = self.some_state();
         self.note(&format!("poll {query} of {name} to {state}"));
-        let polled = self.jobq.ask_one(&called, &query, &state).await.maybe_job();
+        let polled = self
+            .jobq
+            .send_poll(&called, &query, &state)
+            .await
+            .maybe_job();
         let expected = self.matching(name, &test).unwrap_or_default();
         let (step, log) = (self.step, self.log.clone());
         let id = polled.as_ref().map(|job| job.id);

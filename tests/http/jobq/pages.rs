@@ -167,7 +167,7 @@ async fn a_missing_query_matches_all_jobs() {
         reply.assert_rejected(400, &[]);
     }
     for query in [json!({}), json!("id = 1"), json!(1), Value::Bool(true)] {
-        let reply = jobq.ask_for("q", &query).await;
+        let reply = jobq.send_query("q", &query).await;
         let at = reply.bad_query();
         assert_eq!((at.term, at.place, at.column), (None, None, None));
     }

@@ -63,7 +63,7 @@ async fn a_poll_without_a_match_has_no_effect() {
     let (server, jobq) = start_with_queue().await;
     jobq.create("other").await;
     jobq.put("other", &json!(1)).await;
-    let none = jobq.ask_one("q", &json!([]), &json!(1)).await;
+    let none = jobq.send_poll("q", &json!([]), &json!(1)).await;
     none.assert_rejected(404, &[]);
     let job = jobq.put_in("q", &json!(1), &json!("S")).await;
     for query in [
@@ -74,7 +74,7 @@ async fn a_poll_without_a_match_has_no_effect() {
         json!([["=", "id", 1], ["=", "id", 2]]),
         json!([["IS", "json_extract(payload,'$.x')", 1]]),
     ] {
-        let reply = jobq.ask_one("q", &query, &json!(2)).await;
+        let reply = jobq.send_poll("q", &query, &json!(2)).await;
         reply.assert_rejected(404, &[]);
         assert_eq!(jobq.all("q").await, std::slice::from_ref(&job), "{query}");
     }

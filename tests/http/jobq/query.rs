@@ -127,7 +127,7 @@ async fn typical_queries_match_the_expected_jobs() {
     let (server, jobq) = start_with_queue().await;
     fill(&jobq).await;
     for (query, expected) in cases() {
-        let found = jobq.ask_for("q", &query).await.jobs();
+        let found = jobq.send_query("q", &query).await.jobs();
         assert_eq!(ids(&found), expected, "{query}");
         for job in found {
             assert_eq!(jobq.existing_job("q", job.id).await, job, "{query}");

@@ -48,3 +48,20 @@ async fn selected_records_are_exported_and_deleted() {
         assert!(!listed.contains("value=\"all\""), "{filter}: {listed}");
     }
 }
+
+#[tokio::test]
+async fn the_events_of_long_logs_are_not_counted_in_lists() {
+    let (server, jobq) = start_with_queue().await;
+    let id = jobq.put("q", &json!(1)).await.id;
+    jobq.event("q", id, &json!("x".repeat(100))).await;
+    let query = format!("/ui/jobq/q?q={}", escape("[]"));
+    for path in ["/ui/jobq/q", &query] {
+        assert!(!page(&server, path).await.contains(">many<"), "{path}");
+    }
+    for _ in 0..160 {
+        jobq.event("q", id, &json!("x".repeat(100))).await;
+    }
+    for path in ["/ui/jobq/q", &query] {
+        assert!(page(&server, path).await.contains(">many<"), "{path}");
+    }
+}

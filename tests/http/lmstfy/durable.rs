@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::{assert_consistent, client};
 use crate::support::Server;
-use crate::support::bearer::{Received, exchange};
+use crate::support::api_client::{Received, exchange};
 use crate::support::eventually;
 use crate::support::lmstfy::{Lmstfy, Reply};
 

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{NO_RUN, client};
-use crate::support::bearer::wrong_authorizations;
+use crate::support::api_client::wrong_authorizations;
 use crate::support::keys::{ADMIN, QLESS};
 use crate::support::relay::{Relay, new, run_path};
 use crate::support::{Server, raw};

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::{ADMIN, ANNA, Browser, OLGA, with_keys};
+use super::{ADMIN, ADMIN_KEY, Browser, OPERATOR_KEY, with_keys};
 use crate::support::Server;
 use crate::support::eventually;
 use crate::support::pair::Pair;
@@ -116,7 +116,7 @@ async fn view(browser: &Browser) -> Value {
 async fn a_test_is_signed_and_repeated_until_it_is_accepted() {
     let mut receiver = Receiver::start(&["500 Oops", "204 No Content"]).await;
     let server = Server::with(&with_keys(&ON));
-    let anna = Browser::at(&server).with_key(ANNA);
+    let anna = Browser::at(&server).with_key(ADMIN_KEY);
     create(&anna, &receiver.url(), "dead").await;
     anna.act("test_alert", &[("name", "Night")]).await;
     let (first, second) = (receiver.next().await, receiver.next().await);
@@ -195,7 +195,7 @@ async fn report_once(browser: &Browser, server: &Server, name: &str) {
 #[tokio::test]
 async fn a_problem_is_reported_once_and_so_is_its_end() {
     let server = Server::with(&with_keys(&ON));
-    let anna = Browser::at(&server).with_key(ANNA);
+    let anna = Browser::at(&server).with_key(ADMIN_KEY);
     report_once(&anna, &server, "mail").await;
 }
 
@@ -205,7 +205,7 @@ async fn only_one_of_two_servers_reports_a_problem() {
         return;
     };
     for ((server, other), name) in pair.both().into_iter().zip(["mail", "post"]) {
-        let anna = Browser::at(server).with_key(ANNA);
+        let anna = Browser::at(server).with_key(ADMIN_KEY);
         report_once(&anna, other, name).await;
     }
 }
@@ -217,7 +217,7 @@ async fn redirects_are_not_followed_and_their_target_is_not_called() {
     let head: &'static [&'static str] = vec![&*head.leak()].leak();
     let receiver = Receiver::start(head).await;
     let server = Server::with(&with_keys(&ON));
-    let anna = Browser::at(&server).with_key(ANNA);
+    let anna = Browser::at(&server).with_key(ADMIN_KEY);
     create(&anna, &receiver.url(), "dead").await;
     anna.act("test_alert", &[("name", "Night")]).await;
     eventually("the redirect is noted", async || {
@@ -245,7 +245,7 @@ async fn an_endless_response_ends_the_delivery() {
         }
     });
     let server = Server::with(&with_keys(&ON));
-    let anna = Browser::at(&server).with_key(ANNA);
+    let anna = Browser::at(&server).with_key(ADMIN_KEY);
     create(&anna, &url, "dead").await;
     anna.act("test_alert", &[("name", "Night")]).await;
     eventually("the failure is noted", async || {
@@ -257,7 +257,7 @@ async fn an_endless_response_ends_the_delivery() {
 #[tokio::test]
 async fn alerts_need_a_secret_and_an_admin() {
     let server = Server::with(&with_keys(&[]));
-    let anna = Browser::at(&server).with_key(ANNA);
+    let anna = Browser::at(&server).with_key(ADMIN_KEY);
     create(&anna, "http://127.0.0.1:9/concealed", "dead").await;
     assert!(anna.page("/ui/alerts").await.contains("sends no alerts"));
     anna.act("test_alert", &[("name", "Night")]).await;
@@ -272,7 +272,7 @@ async fn alerts_need_a_secret_and_an_admin() {
         "after": 0,
     }]);
     assert_eq!(created[0]["after"], rule);
-    let olga = Browser::at(&server).with_key(OLGA);
+    let olga = Browser::at(&server).with_key(OPERATOR_KEY);
     let form = [("name", "Night"), ("back", "/ui")];
     for action in ["create_alert", "delete_alert", "test_alert"] {
         let response = olga.post(&format!("/ui/fn/{action}"), &form).await;

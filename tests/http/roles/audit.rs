@@ -4,13 +4,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use switchyard::ui::actions::current_name;
 
-use super::{ADMIN, Browser, OLGA, VERA, with_keys};
+use super::{ADMIN, Browser, OPERATOR_KEY, VIEWER_KEY, with_keys};
 use crate::support::{Server, eventually};
 
 /// A server, and a browser with all roles.
 pub async fn scene() -> (Server, Browser) {
     let server = Server::with(&with_keys(&["--no-auth"]));
-    let anna = Browser::at(&server).with_key(super::ANNA);
+    let anna = Browser::at(&server).with_key(super::ADMIN_KEY);
     (server, anna)
 }
 
@@ -28,11 +28,8 @@ type Change = (Value, Value, String);
 pub async fn noted(browser: &Browser, action: &str, form: &[(&str, &str)]) -> Change {
     let count = browser.audit("").await.len();
     browser.act(action, form).await;
-    assert_eq!(
-        browser.audit("").await.len(),
-        count + 1,
-        "one entry for {action}"
-    );
+    let entries = browser.audit("").await.len();
+    assert_eq!(entries, count + 1, "one entry for {action}");
     let mut entry = newest(browser, current_name(action)).await;
     let target = entry["target"].as_str().unwrap().to_owned();
     (entry["before"].take(), entry["after"].take(), target)
@@ -345,14 +342,14 @@ async fn the_audit_log_records_rejected_actions_with_reasons() {
             "does not exist",
         ),
         (
-            &anna.with_key(VERA),
+            &anna.with_key(VIEWER_KEY),
             "vera",
             "cancel",
             &[("id", "a")],
             "Requires the operator role.",
         ),
         (
-            &anna.with_key(OLGA),
+            &anna.with_key(OPERATOR_KEY),
             "olga",
             "set_option",
             &[("option", "x")],
@@ -398,7 +395,7 @@ async fn the_audit_log_records_rejected_actions_with_reasons() {
 async fn an_entry_names_user_and_source() {
     let (server, anna) = scene().await;
     server.by("w").add_ids("mail", &["a"]).await;
-    let (olga, _) = Browser::at(&server).signed_in("olga", OLGA).await;
+    let (olga, _) = Browser::at(&server).signed_in("olga", OPERATOR_KEY).await;
     let form = [("id", "a"), ("back", "/ui")];
     let done = olga.post("/ui/fn/track", &form).await;
     let request_id = done.headers()["x-request-id"].to_str().unwrap().to_owned();
@@ -424,7 +421,7 @@ async fn the_audit_log_is_filtered_paged_and_exported() {
     let ids: Vec<String> = (0..60).map(|n| format!("=job {n}")).collect();
     let borrowed: Vec<&str> = ids.iter().map(String::as_str).collect();
     server.by("w").add_ids("mail", &borrowed).await;
-    let olga = anna.with_key(OLGA);
+    let olga = anna.with_key(OPERATOR_KEY);
     for id in &ids {
         olga.act("track", &[("id", id)]).await;
     }
@@ -488,7 +485,10 @@ async fn exported(anna: &Browser, missing: &Browser) {
     assert_eq!(json.headers()["x-switchyard-more"], "false");
     assert_eq!(json.headers()["cache-control"], "no-store");
     assert_eq!(
-        anna.with_key(VERA).open("/ui/audit.csv").await.status(),
+        anna.with_key(VIEWER_KEY)
+            .open("/ui/audit.csv")
+            .await
+            .status(),
         403
     );
     let asked = missing.request(Method::GET, "/ui/audit.csv");

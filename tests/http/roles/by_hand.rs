@@ -3,7 +3,7 @@
 use reqwest::{Method, Response};
 use serde_json::json;
 
-use super::{ANNA, Browser, OLGA, VERA, actions, with_keys};
+use super::{ADMIN_KEY, Browser, OPERATOR_KEY, VIEWER_KEY, actions, with_keys};
 use crate::support::Server;
 
 /// The value of a hidden field of the form that posts to `action`.
@@ -65,7 +65,7 @@ async fn operators_edit_and_retry_and_the_audit_log_has_no_payload() {
     let server = Server::with(&with_keys(&[]));
     failed(&server, "a", "hush-hush").await;
     let browser = Browser::at(&server);
-    let (olga, vera) = (browser.with_key(OLGA), browser.with_key(VERA));
+    let (olga, vera) = (browser.with_key(OPERATOR_KEY), browser.with_key(VIEWER_KEY));
     assert!(!vera.page("/ui/jobs/a").await.contains("/ui/edit"));
     assert_eq!(vera.open("/ui/edit?job=a").await.status(), 403);
     assert!(olga.page("/ui/jobs/a").await.contains("/ui/edit?job=a"));
@@ -120,7 +120,7 @@ async fn only_admins_complete_jobs_by_hand() {
     let server = Server::with(&with_keys(&[]));
     server.client().add_ids("mail", &["a"]).await;
     let browser = Browser::at(&server);
-    let (olga, anna) = (browser.with_key(OLGA), browser.with_key(ANNA));
+    let (olga, anna) = (browser.with_key(OPERATOR_KEY), browser.with_key(ADMIN_KEY));
     let complete = "/ui/fn/complete";
     let page = olga.page("/ui/jobs/a").await;
     assert!(!actions(&page).iter().any(|action| action == complete));
@@ -168,7 +168,7 @@ async fn a_stalled_job_and_one_that_became_due_are_completed_by_hand() {
     server.by("w").pop("held").await;
     let due = json!({"id": "due", "meta": 1, "delay": 0.01});
     client.add("mail", due).await;
-    let anna = Browser::at(&server).with_key(ANNA);
+    let anna = Browser::at(&server).with_key(ADMIN_KEY);
     let complete = "/ui/fn/complete";
     for (id, state) in [("stalled", "stalled"), ("due", "waiting")] {
         let page = loop {
@@ -189,7 +189,7 @@ async fn the_audit_log_names_the_job_of_a_long_form() {
     let server = Server::with(&with_keys(&[]));
     failed(&server, "a", "card").await;
     let browser = Browser::at(&server);
-    let olga = browser.with_key(OLGA);
+    let olga = browser.with_key(OPERATOR_KEY);
     let page = olga.page("/ui/edit?job=a").await;
     let field = |name| hidden(&page, "/ui/edit?job=a", name);
     let form = [
@@ -200,7 +200,7 @@ async fn the_audit_log_names_the_job_of_a_long_form() {
         ("delay", String::new()),
     ];
     assert_eq!(post(&olga, form).await.status(), 303);
-    let entry = browser.with_key(ANNA).audit("").await.remove(0);
+    let entry = browser.with_key(ADMIN_KEY).audit("").await.remove(0);
     assert_eq!(
         [&entry["action"], &entry["target"], &entry["items"]],
         [&json!("retry_by_hand"), &json!("job a"), &json!(1)]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use switchyard::ui::actions::current_name;
 
 use super::audit::{newest, noted, scene};
-use super::{Browser, OLGA, with_keys};
+use super::{Browser, OPERATOR_KEY, with_keys};
 use crate::support::eventually;
 use crate::support::log::Logged;
 
@@ -45,7 +45,7 @@ async fn the_audit_log_records_operations_searches_and_sessions() {
         (&before[0]["search"], &after),
         (&json!("late"), &json!([null]))
     );
-    let (olga, _) = Browser::at(&server).signed_in("olga", OLGA).await;
+    let (olga, _) = Browser::at(&server).signed_in("olga", OPERATOR_KEY).await;
     olga.post("/ui/logout", &[]).await;
     let session = json!([{"session": "olga"}]);
     let entries = anna.audit("?who=olga").await;
@@ -70,7 +70,7 @@ async fn the_audit_log_records_operations_searches_and_sessions() {
 #[tokio::test]
 async fn each_outcome_is_a_line_of_the_log() {
     let logged = Logged::with("error", &with_keys(&["--log-format", "json"]));
-    let olga = Browser::at(&logged.server).with_key(OLGA);
+    let olga = Browser::at(&logged.server).with_key(OPERATOR_KEY);
     let mail = [("protocol", "qless"), ("namespace", ""), ("queue", "mail")];
     logged.server.by("w").add_ids("mail", &["a"]).await;
     olga.act("pause_queue", &mail).await;

@@ -1,13 +1,13 @@
 //! The charts of the statistics mark what users have changed.
 
 use super::audit::scene;
-use super::{Browser, OLGA, VERA};
+use super::{Browser, OPERATOR_KEY, VIEWER_KEY};
 
 #[tokio::test]
 async fn charts_mark_pauses_options_and_operations() {
     let (server, anna) = scene().await;
-    let olga = Browser::at(&server).with_key(OLGA);
-    let vera = Browser::at(&server).with_key(VERA);
+    let olga = Browser::at(&server).with_key(OPERATOR_KEY);
+    let vera = Browser::at(&server).with_key(VIEWER_KEY);
     server.by("w").add_ids("mail", &["a"]).await;
     server.by("w").add_ids("post", &["b"]).await;
     assert!(!vera.page("/ui/stats").await.contains("Marked events"));

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::audit::{noted, scene};
-use super::{Browser, VERA};
+use super::{Browser, VIEWER_KEY};
 use crate::support::Server;
 
 const GROUP: (&str, &str) = ("group", "Lost");
@@ -48,7 +48,7 @@ async fn a_muted_group_is_no_problem_until_it_is_unmuted() {
     assert_eq!(after, json!([null]));
     assert!(anna.page("/ui").await.contains(PROBLEM));
     // A viewer sees no form, and cannot mute.
-    let vera = Browser::at(&server).with_key(VERA);
+    let vera = Browser::at(&server).with_key(VIEWER_KEY);
     assert!(!vera.page("/ui/failures/Lost").await.contains("mute_group"));
     assert_eq!(vera.post("/ui/fn/mute_group", &form).await.status(), 403);
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use reqwest::Method;
 use serde_json::json;
 
-use super::{ANNA, Browser, OLGA, VERA, actions, with_keys};
+use super::{ADMIN_KEY, Browser, OPERATOR_KEY, VIEWER_KEY, actions, with_keys};
 use crate::support::{Server, one_in_each_state};
 
 /// A server with jobs of every protocol, so that every page has content.
@@ -87,7 +87,7 @@ async fn reached(server: &Server, key: &str) -> (BTreeSet<String>, BTreeSet<Stri
 #[tokio::test]
 async fn viewers_see_no_forbidden_buttons_or_links() {
     let server = scene().await;
-    let (pages, posted) = reached(&server, VERA).await;
+    let (pages, posted) = reached(&server, VIEWER_KEY).await;
     let everybodys = ["theme", "set_clock", "set_density", "set_keys"];
     let everybodys = everybodys.map(|action| format!("/ui/fn/{action}"));
     assert_eq!(posted, BTreeSet::from(everybodys));
@@ -106,7 +106,7 @@ async fn viewers_see_no_forbidden_buttons_or_links() {
     }
     // The API calls for an action are shown to all roles.
     let page = Browser::at(&server)
-        .with_key(VERA)
+        .with_key(VIEWER_KEY)
         .page("/ui/jobs/failed")
         .await;
     assert!(page.contains("API call (curl)"));
@@ -116,7 +116,7 @@ async fn viewers_see_no_forbidden_buttons_or_links() {
 #[tokio::test]
 async fn operators_see_their_actions_and_admins_see_all() {
     let server = scene().await;
-    let (pages, operators) = reached(&server, OLGA).await;
+    let (pages, operators) = reached(&server, OPERATOR_KEY).await;
     assert!(!pages.contains("/ui/audit"));
     for action in ["retry", "cancel", "unpause_queue", "recur", "make_queue"] {
         let action = format!("/ui/fn/{action}");
@@ -134,7 +134,7 @@ async fn operators_see_their_actions_and_admins_see_all() {
         let action = format!("/ui/fn/{action}");
         assert!(!operators.contains(&action), "{action}");
     }
-    let (pages, admins) = reached(&server, ANNA).await;
+    let (pages, admins) = reached(&server, ADMIN_KEY).await;
     assert!(pages.contains("/ui/audit"));
     assert!(operators.is_subset(&admins), "{operators:?} {admins:?}");
     for action in [
@@ -154,7 +154,12 @@ async fn pages_are_shared_only_within_a_role() {
     let server = scene().await;
     let root = Browser::at(&server);
     for _ in 0..2 {
-        for (key, sees) in [(VERA, false), (OLGA, true), (VERA, false), (ANNA, true)] {
+        for (key, sees) in [
+            (VIEWER_KEY, false),
+            (OPERATOR_KEY, true),
+            (VIEWER_KEY, false),
+            (ADMIN_KEY, true),
+        ] {
             let request = root.with_key(key).request(Method::GET, "/ui/jobs/failed");
             let request = request.header("x-switchyard-refresh", "1");
             let page = request.send().await.unwrap().text().await.unwrap();
@@ -162,7 +167,7 @@ async fn pages_are_shared_only_within_a_role() {
         }
     }
     // A shared rendering must not be sent to a user of another role, in either order.
-    for (key, closed) in [(ANNA, false), (VERA, true)] {
+    for (key, closed) in [(ADMIN_KEY, false), (VIEWER_KEY, true)] {
         let request = root.with_key(key).request(Method::GET, "/ui/audit");
         let request = request.header("x-switchyard-refresh", "1");
         let page = request.send().await.unwrap();
@@ -193,13 +198,13 @@ async fn a_refresh_sends_only_what_has_changed() {
         let (id, rest) = text.split_once('\n').unwrap();
         (id.to_owned(), rest.to_owned())
     };
-    let (id, whole) = refresh(VERA, "none").await;
+    let (id, whole) = refresh(VIEWER_KEY, "none").await;
     let (length, page) = whole.split_once('\n').unwrap();
     assert_eq!(length, format!("+{}", page.len()));
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("</html>"));
     server.by("w").add_ids("another-queue", &["new"]).await;
     let changed = loop {
-        let (next, changed) = refresh(VERA, &id).await;
+        let (next, changed) = refresh(VIEWER_KEY, &id).await;
         if changed.contains("another-queue") {
             assert_ne!(next, id);
             break changed;
@@ -211,7 +216,11 @@ async fn a_refresh_sends_only_what_has_changed() {
         "{changed}"
     );
     // No difference is sent for another user's rendering or for an unknown one.
-    for (key, base) in [(ANNA, id.as_str()), (VERA, "0123"), (VERA, "")] {
+    for (key, base) in [
+        (ADMIN_KEY, id.as_str()),
+        (VIEWER_KEY, "0123"),
+        (VIEWER_KEY, ""),
+    ] {
         let (_, whole) = refresh(key, base).await;
         assert!(whole.contains("<!DOCTYPE html>"), "{key} {base}");
     }
@@ -225,7 +234,7 @@ async fn a_refresh_never_makes_a_page_of_a_download() {
     let made = server.http.put(url).body(script).send().await.unwrap();
     let made: serde_json::Value = made.json().await.unwrap();
     let id = made["job_id"].as_str().unwrap();
-    let anna = Browser::at(&server).with_key(ANNA);
+    let anna = Browser::at(&server).with_key(ADMIN_KEY);
     let body = format!("/ui/lmstfy/shop/mail/job/{id}/body");
     assert_eq!(anna.page(&body).await, script);
     for path in [&*body, "/ui/audit.csv", "/ui/find?q=a"] {
@@ -249,7 +258,7 @@ async fn every_page_shows_the_environment_as_configured() {
     let browser = Browser::at(&server);
     let escaped = "&lt;b&gt;production &amp; more&lt;/b&gt;";
     assert!(browser.page("/ui/login").await.contains(escaped));
-    let vera = browser.with_key(VERA);
+    let vera = browser.with_key(VIEWER_KEY);
     for path in ["/ui", "/ui/queues", "/ui/jobs"] {
         let page = vera.page(path).await;
         assert!(
@@ -265,7 +274,7 @@ async fn every_page_shows_the_environment_as_configured() {
 #[tokio::test]
 async fn only_a_form_of_the_dashboard_runs_the_check() {
     let server = Server::with(&with_keys(&[]));
-    let anna = Browser::at(&server).with_key(ANNA);
+    let anna = Browser::at(&server).with_key(ADMIN_KEY);
     const FOUND: &str = "No inconsistencies found.";
     let page = anna.page("/ui/check?run=1").await;
     assert!(!page.contains(FOUND) && actions(&page).contains(&"/ui/check".to_owned()));

@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 
-use super::{ANNA, Browser, OLGA, VERA, with_keys};
+use super::{ADMIN_KEY, Browser, OPERATOR_KEY, VIEWER_KEY, with_keys};
 use crate::support::{Server, raw};
 
 /// Pages for admins only.
@@ -60,7 +60,7 @@ async fn get(server: &Server, path: &str, key: &str, more: &str) -> (u16, String
 
 /// The heading of a page, as an admin sees it.
 async fn heading(server: &Server, page: &str) -> Option<String> {
-    let (_, text) = get(server, &format!("/ui/{page}"), ANNA, "").await;
+    let (_, text) = get(server, &format!("/ui/{page}"), ADMIN_KEY, "").await;
     let (_, rest) = text.split_once("<h1")?;
     Some(rest.split_once("</h1>")?.0.to_owned())
 }
@@ -70,12 +70,12 @@ async fn no_spelling_of_a_path_avoids_its_role() {
     let closed = Server::with(&with_keys(&[]));
     let guests = Server::with(&with_keys(&["--ui-open-as", "viewer"]));
     for (server, key) in [
-        (&closed, VERA),
-        (&closed, OLGA),
+        (&closed, VIEWER_KEY),
+        (&closed, OPERATOR_KEY),
         (&guests, ""),
-        (&guests, VERA),
+        (&guests, VIEWER_KEY),
     ] {
-        let of_operators = OPERATOR_PAGES.iter().filter(|_| key != OLGA);
+        let of_operators = OPERATOR_PAGES.iter().filter(|_| key != OPERATOR_KEY);
         for page in ADMIN_PAGES.iter().chain(of_operators) {
             for path in spellings(page) {
                 for more in ["", "x-switchyard-refresh: 1\r\n"] {
@@ -105,7 +105,7 @@ async fn forms_are_posted_to_exact_paths() {
         "/ui/fn/..\\fn\\mend",
     ] {
         let request = format!(
-            "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {VERA}\r\n\
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {VIEWER_KEY}\r\n\
              origin: http://localhost\r\ncontent-length: 0\r\n\r\n"
         );
         let (status, text) = raw::exchange(&server, request.as_bytes()).await;
@@ -118,7 +118,7 @@ async fn forms_are_posted_to_exact_paths() {
 async fn an_address_with_nul_finds_nothing() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
-    let ada = browser.with_key(ANNA);
+    let ada = browser.with_key(ADMIN_KEY);
     for path in [
         "/ui/tags/%00",
         "/ui/failures/%00",
@@ -138,7 +138,7 @@ async fn an_address_with_nul_finds_nothing() {
         ("recurring", "id"),
     ] {
         let request = browser
-            .with_key(VERA)
+            .with_key(VIEWER_KEY)
             .request(Method::POST, &format!("/ui/fn/{function}"));
         let response = request.form(&[(field, "a\0")]).send().await.unwrap();
         assert_eq!(response.status(), 400, "{function}");
@@ -149,7 +149,7 @@ async fn an_address_with_nul_finds_nothing() {
 async fn redirects_never_lead_to_ambiguous_paths() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
-    let olga = browser.with_key(OLGA);
+    let olga = browser.with_key(OPERATOR_KEY);
     for next in [
         "/ui/../get/mail?host=evil",
         "/ui/queues/%2e%2e/%2E%2e/get/mail",
@@ -157,7 +157,7 @@ async fn redirects_never_lead_to_ambiguous_paths() {
         "/ui/./..#/ui",
         "/ui\\..\\get",
     ] {
-        let form = [("name", "vera"), ("secret", VERA), ("next", next)];
+        let form = [("name", "vera"), ("secret", VIEWER_KEY), ("next", next)];
         let signed_in = browser.post("/ui/login", &form).await;
         assert_eq!(signed_in.status(), 303, "{next}");
         assert_eq!(signed_in.headers()["location"], "/ui", "{next}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::audit::{newest, noted, scene};
-use super::{Browser, OLGA, VERA};
+use super::{Browser, OPERATOR_KEY, VIEWER_KEY};
 use crate::support::Server;
 
 /// A longer wait is a hang.
@@ -34,7 +34,7 @@ async fn paused(browser: &Browser, queues: &[&str]) -> Vec<bool> {
 #[tokio::test]
 async fn a_pause_shows_its_reason_its_end_and_its_user() {
     let (server, anna) = scene().await;
-    let olga = Browser::at(&server).with_key(OLGA);
+    let olga = Browser::at(&server).with_key(OPERATOR_KEY);
     server.by("w").add_ids("mail", &["a"]).await;
     let form = [
         ("queue", "mail"),
@@ -114,7 +114,7 @@ async fn a_pause_that_is_not_valid_changes_nothing() {
 #[tokio::test]
 async fn several_and_all_queues_are_paused_and_resume() {
     let (server, anna) = scene().await;
-    let olga = Browser::at(&server).with_key(OLGA);
+    let olga = Browser::at(&server).with_key(OPERATOR_KEY);
     for queue in ["mail", "mail2", "images"] {
         server.by("w").add_ids(queue, &[queue]).await;
     }
@@ -160,7 +160,10 @@ async fn several_and_all_queues_are_paused_and_resume() {
         );
     }
     assert_eq!(paused(&olga, &all).await, [false, false, false]);
-    let page = Browser::at(&server).with_key(VERA).page("/ui/queues").await;
+    let page = Browser::at(&server)
+        .with_key(VIEWER_KEY)
+        .page("/ui/queues")
+        .await;
     assert!(!page.contains("pause_queues"), "{page}");
 }
 

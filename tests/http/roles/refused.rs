@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::audit::{newest, scene};
-use super::{ADMIN, Browser, OLGA, VERA, with_keys};
+use super::{ADMIN, Browser, OPERATOR_KEY, VIEWER_KEY, with_keys};
 use crate::support::Server;
 use crate::support::log::Logged;
 
 #[tokio::test]
 async fn rejected_actions_of_a_minute_share_an_entry() {
     let server = Server::with(&with_keys(&[]));
-    let vera = Browser::at(&server).with_key(VERA);
+    let vera = Browser::at(&server).with_key(VIEWER_KEY);
     for _ in 0..200 {
         let form = [("id", "a"), ("back", "/ui")];
         assert_eq!(vera.post("/ui/fn/cancel", &form).await.status(), 403);
@@ -29,7 +29,7 @@ async fn rejected_actions_of_a_minute_share_an_entry() {
 async fn unknown_actions_of_viewers_share_an_entry() {
     const KINDS: usize = 500;
     let server = Server::with(&with_keys(&[]));
-    let vera = Browser::at(&server).with_key(VERA);
+    let vera = Browser::at(&server).with_key(VIEWER_KEY);
     for n in 0..KINDS {
         let path = format!("/ui/fn/made-up-{n}");
         assert_eq!(vera.post(&path, &[("back", "/ui")]).await.status(), 403);
@@ -47,7 +47,10 @@ async fn unknown_actions_of_viewers_share_an_entry() {
 async fn the_audit_log_records_failed_sign_ins() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
-    for (name, secret) in [("olga", VERA), ("<b>stranger</b>", "a-guess-of-a-secret")] {
+    for (name, secret) in [
+        ("olga", VIEWER_KEY),
+        ("<b>stranger</b>", "a-guess-of-a-secret"),
+    ] {
         let form = [("name", name), ("secret", secret)];
         assert_eq!(browser.post("/ui/login", &form).await.status(), 403);
     }
@@ -71,7 +74,7 @@ async fn the_audit_log_records_failed_sign_ins() {
 #[tokio::test]
 async fn a_rejected_form_cannot_link_from_the_audit_page_to_the_api() {
     let server = Server::with(&with_keys(&[]));
-    let vera = Browser::at(&server).with_key(VERA);
+    let vera = Browser::at(&server).with_key(VIEWER_KEY);
     let away = "../../get/mail?host=w";
     for (action, field) in [("stop_operation", "id"), ("revive_job", "number")] {
         let form = [(field, away), ("protocol", "relay"), ("back", "/ui")];
@@ -93,7 +96,7 @@ async fn a_rejected_form_cannot_link_from_the_audit_page_to_the_api() {
 async fn chunked_forms_have_their_target_in_the_audit_log() {
     let server = Server::with(&with_keys(&[]));
     server.by("w").add_ids("mail", &["a"]).await;
-    let olga = Browser::at(&server).with_key(OLGA);
+    let olga = Browser::at(&server).with_key(OPERATOR_KEY);
     let chunks = ["id=", "a&ba", "ck=%2Fui"].map(Ok::<_, std::io::Error>);
     let body = reqwest::Body::wrap_stream(futures::stream::iter(chunks));
     let request = olga
@@ -110,7 +113,7 @@ async fn chunked_forms_have_their_target_in_the_audit_log() {
 #[tokio::test]
 async fn a_viewer_cannot_fill_the_log_with_long_errors() {
     let server = Logged::with("warn", &with_keys(&[]));
-    let vera = Browser::at(&server.server).with_key(VERA);
+    let vera = Browser::at(&server.server).with_key(VIEWER_KEY);
     let name = "\u{202e}".repeat(5_000);
     let form = [("name", name.as_str()), ("back", "/ui")];
     for _ in 0..30 {
@@ -159,7 +162,7 @@ async fn a_form_cannot_hide_its_target() {
 #[tokio::test]
 async fn an_invalid_form_cannot_hide_a_forbidden_action() {
     let server = Server::with(&with_keys(&[]));
-    let vera = Browser::at(&server).with_key(VERA);
+    let vera = Browser::at(&server).with_key(VIEWER_KEY);
     for (action, field) in [("set_option", ("[x]", "")), ("cancel", ("id", "a\0"))] {
         let form = [("option", "x"), field, ("back", "/ui")];
         let response = vera.post(&format!("/ui/fn/{action}"), &form).await;
@@ -175,7 +178,7 @@ async fn an_invalid_form_cannot_hide_a_forbidden_action() {
 #[tokio::test]
 async fn a_form_has_at_most_1_100_fields() {
     let server = Server::with(&with_keys(&[]));
-    let olga = Browser::at(&server).with_key(OLGA);
+    let olga = Browser::at(&server).with_key(OPERATOR_KEY);
     for (path, first) in [("/ui/fn/track", "id=a"), ("/ui/fn/search", "text=a")] {
         for (fields, is_refused) in [(1_099, false), (1_100, false), (1_101, true)] {
             let form = format!("{first}{}", "&x=1".repeat(fields - 1));
@@ -187,7 +190,7 @@ async fn a_form_has_at_most_1_100_fields() {
             assert_eq!(text.contains(why), is_refused, "{path} {fields}: {text}");
         }
     }
-    let vera = Browser::at(&server).with_key(VERA);
+    let vera = Browser::at(&server).with_key(VIEWER_KEY);
     let form = vec![("id", "a"); 1_101];
     assert_eq!(vera.post("/ui/fn/cancel", &form).await.status(), 400);
     let entries = vera.audit("?action=cancel").await;

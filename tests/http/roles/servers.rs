@@ -1,6 +1,6 @@
 //! Sessions and the login throttle with two servers on one database.
 
-use super::{Browser, OLGA, VERA, with_keys};
+use super::{Browser, OPERATOR_KEY, VIEWER_KEY, with_keys};
 use crate::support::{Server, postgres};
 
 async fn status(browser: &Browser) -> u16 {
@@ -22,13 +22,13 @@ async fn a_session_is_valid_and_ends_on_every_server_that_has_its_key() {
     };
     let one = Server::at_url(&database, &with_keys(&[]));
     let other = Server::at_url(&database, &with_keys(&[]));
-    let (olga, _) = Browser::at(&one).signed_in("olga", OLGA).await;
+    let (olga, _) = Browser::at(&one).signed_in("olga", OPERATOR_KEY).await;
     assert_eq!(status(&at(&other, &olga)).await, 200);
     // A server without the key does not accept the session.
     let without = Server::at_url(&database, &["--ui-key", "viewer:vera:another-key-of-vera"]);
     assert_eq!(status(&at(&without, &olga)).await, 303);
     // A role applies on every server.
-    let (vera, _) = Browser::at(&one).signed_in("vera", VERA).await;
+    let (vera, _) = Browser::at(&one).signed_in("vera", VIEWER_KEY).await;
     let refused = at(&other, &vera).post("/ui/fn/retry", &[("id", "a")]).await;
     assert_eq!(refused.status(), 403);
     // A sign-out on one server ends the session on all servers.
@@ -41,7 +41,7 @@ async fn a_session_is_valid_and_ends_on_every_server_that_has_its_key() {
     for n in 0..20 {
         let server = [&one, &other][n % 2];
         assert_eq!(status(&at(server, &vera)).await, 200, "{n}");
-        Browser::at(server).signed_in("vera", VERA).await;
+        Browser::at(server).signed_in("vera", VIEWER_KEY).await;
     }
     for server in [&one, &other] {
         assert_eq!(status(&at(server, &vera)).await, 303);
@@ -61,6 +61,9 @@ async fn each_server_counts_wrong_passwords_separately() {
         let refused = one.post("/ui/login", &form("a-guess")).await;
         assert_eq!(refused.status(), 403);
     }
-    assert_eq!(one.post("/ui/login", &form(VERA)).await.status(), 429);
-    assert_eq!(other.post("/ui/login", &form(VERA)).await.status(), 303);
+    assert_eq!(one.post("/ui/login", &form(VIEWER_KEY)).await.status(), 429);
+    assert_eq!(
+        other.post("/ui/login", &form(VIEWER_KEY)).await.status(),
+        303
+    );
 }

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use tempfile::TempDir;
 
-use super::{ADMIN, ANNA, Browser, OLGA, VERA, with_keys};
+use super::{ADMIN, ADMIN_KEY, Browser, OPERATOR_KEY, VIEWER_KEY, with_keys};
 use crate::support::Server;
 
 /// Whether the browser is authenticated.
@@ -67,9 +67,9 @@ async fn a_session_lasts_until_the_sign_out() {
     let server = Server::with(&with_keys(&[]));
     let missing = Browser::at(&server);
     for (name, secret, role) in [
-        ("vera", VERA, "viewer"),
-        ("olga", OLGA, "operator"),
-        ("anna", ANNA, "admin"),
+        ("vera", VIEWER_KEY, "viewer"),
+        ("olga", OPERATOR_KEY, "operator"),
+        ("anna", ADMIN_KEY, "admin"),
         ("whoever", ADMIN, "admin"),
     ] {
         let (browser, set) = missing.signed_in(name, secret).await;
@@ -102,7 +102,7 @@ async fn a_session_lasts_until_the_sign_out() {
 #[tokio::test]
 async fn over_https_cookies_are_secure() {
     let server = Server::with(&with_keys(&["--trusted-proxy", "127.0.0.1"]));
-    let form = [("name", "vera"), ("secret", VERA)];
+    let form = [("name", "vera"), ("secret", VIEWER_KEY)];
     let Browser { http, origin, .. } = Browser::at(&server);
     let request = http
         .post(format!("{origin}/ui/login"))
@@ -121,8 +121,8 @@ async fn wrong_keys_are_rejected_without_details() {
     let browser = Browser::at(&server);
     let mut responses = Vec::new();
     for (name, secret) in [
-        ("vera", OLGA),
-        ("nobody", VERA),
+        ("vera", OPERATOR_KEY),
+        ("nobody", VIEWER_KEY),
         ("vera", ""),
         ("vera", "x"),
     ] {
@@ -173,13 +173,13 @@ async fn a_sign_in_redirects_only_to_dashboard_pages() {
         "/uix",
         "/ui/login?next=/ui",
     ] {
-        let form = [("name", "vera"), ("secret", VERA), ("next", next)];
+        let form = [("name", "vera"), ("secret", VIEWER_KEY), ("next", next)];
         let response = browser.post("/ui/login", &form).await;
         assert_eq!(response.headers()["location"], "/ui", "{next}");
     }
     // A page of another site cannot sign a user in.
     let request = browser.http.post(format!("{}/ui/login", browser.origin));
-    let form = [("name", "vera"), ("secret", VERA)];
+    let form = [("name", "vera"), ("secret", VIEWER_KEY)];
     let request = request.header("origin", "http://evil.example").form(&form);
     assert_eq!(request.send().await.unwrap().status(), 403);
 }
@@ -189,7 +189,7 @@ async fn after_10_failures_even_the_right_key_has_to_wait() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
     let wrong = [("name", "vera"), ("secret", "wrong")];
-    let right = [("name", "vera"), ("secret", VERA)];
+    let right = [("name", "vera"), ("secret", VIEWER_KEY)];
     for _ in 0..10 {
         assert_eq!(browser.post("/ui/login", &wrong).await.status(), 403);
     }
@@ -202,7 +202,7 @@ async fn after_10_failures_even_the_right_key_has_to_wait() {
         assert!(refused.text().await.unwrap().contains("Too many attempts"));
     }
     // Existing sessions are not affected.
-    assert!(is_signed_in(&browser.with_key(VERA)).await);
+    assert!(is_signed_in(&browser.with_key(VIEWER_KEY)).await);
 }
 
 #[tokio::test]
@@ -211,7 +211,7 @@ async fn a_session_survives_a_restart_but_not_the_removal_of_its_key() {
     let path = folder.path().join("jobs.db");
     let key = |key| ["--admin-token", ADMIN, "--ui-key", key];
     let server = Server::on(&path, &key("viewer:vera:the-key-of-vera"));
-    let (browser, _) = Browser::at(&server).signed_in("vera", VERA).await;
+    let (browser, _) = Browser::at(&server).signed_in("vera", VIEWER_KEY).await;
     server.stop().await;
     for (now, role) in [
         ("viewer:vera:the-key-of-vera", Some("viewer")),

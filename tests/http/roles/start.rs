@@ -1,6 +1,6 @@
 //! Keys in options, and the role of requests without credentials.
 
-use super::{ADMIN, ANNA, Browser, OLGA, VERA, actions};
+use super::{ADMIN, ADMIN_KEY, Browser, OPERATOR_KEY, VIEWER_KEY, actions};
 use crate::support::Server;
 
 async fn status(browser: &Browser, path: &str) -> u16 {
@@ -52,12 +52,12 @@ async fn keys_can_come_from_the_environment() {
     let server = Server::run(command);
     let browser = Browser::at(&server);
     assert_eq!(status(&browser, "/ui").await, 401);
-    for key in [VERA, OLGA, ANNA] {
+    for key in [VIEWER_KEY, OPERATOR_KEY, ADMIN_KEY] {
         let page = browser.with_key(key).page("/ui").await;
         assert!(page.contains("staging"));
     }
     // These keys also protect the token endpoints, which are for admins only.
-    for (key, expected) in [(VERA, 401), (OLGA, 401), (ANNA, 200)] {
+    for (key, expected) in [(VIEWER_KEY, 401), (OPERATOR_KEY, 401), (ADMIN_KEY, 200)] {
         let seen = status(&browser.with_key(key), "/token/ns").await;
         assert_eq!(seen, expected, "{key}");
     }

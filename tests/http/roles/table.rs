@@ -4,7 +4,7 @@ use reqwest::Method;
 use switchyard::ui::access::READ_FUNCTIONS;
 use switchyard::ui::actions;
 
-use super::{ANNA, Browser, OLGA, VERA, with_keys};
+use super::{ADMIN_KEY, Browser, OPERATOR_KEY, VIEWER_KEY, with_keys};
 use crate::support::Server;
 
 /// Actions for admins only.
@@ -51,7 +51,10 @@ const READ_BY_ADMINS: [&str; 4] = [
 /// For viewer, operator and admin, whether the response is 403.
 async fn forbidden(server: &Server, method: Method, path: &str) -> [bool; 3] {
     let mut forbidden = [false; 3];
-    for (key, forbidden) in [VERA, OLGA, ANNA].into_iter().zip(&mut forbidden) {
+    for (key, forbidden) in [VIEWER_KEY, OPERATOR_KEY, ADMIN_KEY]
+        .into_iter()
+        .zip(&mut forbidden)
+    {
         let browser = Browser::at(server).with_key(key);
         let form = "application/x-www-form-urlencoded";
         let request = browser
@@ -159,11 +162,11 @@ async fn every_page_requires_its_role() {
 async fn forbidden_actions_change_nothing() {
     let server = Server::with(&with_keys(&[]));
     server.client().add_ids("work", &["a"]).await;
-    let vera = Browser::at(&server).with_key(VERA);
+    let vera = Browser::at(&server).with_key(VIEWER_KEY);
     let form = [("id", "a"), ("back", "/ui"), ("after", "/ui")];
     assert_eq!(vera.post("/ui/fn/cancel", &form).await.status(), 403);
     assert_eq!(server.client().state("a").await, "waiting");
-    let olga = Browser::at(&server).with_key(OLGA);
+    let olga = Browser::at(&server).with_key(OPERATOR_KEY);
     let form = [("option", "heartbeat"), ("value", "5"), ("back", "/ui")];
     assert_eq!(olga.post("/ui/fn/set_option", &form).await.status(), 403);
     let config = server.client().get("/config").await.ok();

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use futures::future::join_all;
 use reqwest::{Method, Response};
 
-use super::{ADMIN, ANNA, Browser, OLGA, VERA, with_keys};
+use super::{ADMIN, ADMIN_KEY, Browser, OPERATOR_KEY, VIEWER_KEY, with_keys};
 use crate::support::Server;
 
 async fn with_password(browser: &Browser, path: &str, name: &str, password: &str) -> Response {
@@ -30,18 +30,22 @@ async fn wrong_passwords_count_across_all_apis() {
         assert_eq!(refused.status(), 401, "{path}");
     }
     for path in ["/ui/queues", "/queues", "/token/default"] {
-        let refused = with_password(&browser, path, "vera", VERA).await;
+        let refused = with_password(&browser, path, "vera", VIEWER_KEY).await;
         assert_eq!(refused.status(), 429, "{path}");
         let wait = refused.headers()["retry-after"].to_str().unwrap();
         assert!((1..=61).contains(&wait.parse::<u64>().unwrap()), "{wait}");
     }
-    let form = [("name", "vera"), ("secret", VERA)];
+    let form = [("name", "vera"), ("secret", VIEWER_KEY)];
     assert_eq!(browser.post("/ui/login", &form).await.status(), 429);
     // Other users behind the same address can sign in.
-    let page = with_password(&browser, "/ui/queues", "olga", OLGA).await;
+    let page = with_password(&browser, "/ui/queues", "olga", OPERATOR_KEY).await;
     assert_eq!(page.status(), 200);
     assert_eq!(
-        browser.with_key(VERA).open("/ui/queues").await.status(),
+        browser
+            .with_key(VIEWER_KEY)
+            .open("/ui/queues")
+            .await
+            .status(),
         200
     );
     assert_eq!(
@@ -73,10 +77,10 @@ async fn a_name_can_sign_in_30_times_a_minute() {
         browser.post("/ui/login", &form).await.status().as_u16()
     };
     for _ in 0..30 {
-        assert_eq!(sign_in("vera", VERA).await, 303);
+        assert_eq!(sign_in("vera", VIEWER_KEY).await, 303);
     }
-    assert_eq!(sign_in("vera", VERA).await, 429);
-    assert_eq!(sign_in("olga", OLGA).await, 303);
+    assert_eq!(sign_in("vera", VIEWER_KEY).await, 429);
+    assert_eq!(sign_in("olga", OPERATOR_KEY).await, 303);
 }
 
 #[tokio::test]
@@ -84,7 +88,7 @@ async fn a_user_cannot_take_more_than_5000_actions_at_once() {
     let server = Server::with(&with_keys(&[]));
     server.client().add_ids("work", &["a"]).await;
     let browser = Browser::at(&server);
-    let olga = browser.with_key(OLGA);
+    let olga = browser.with_key(OPERATOR_KEY);
     let form = [("id", "a"), ("back", "/ui"), ("after", "/ui")];
     let began = Instant::now();
     olga.act("track", &form[..1]).await;
@@ -120,7 +124,7 @@ async fn a_user_cannot_take_more_than_5000_actions_at_once() {
     let page = refused.text().await.unwrap();
     assert!(page.contains("You have taken too many actions."), "{page}");
     assert_eq!(olga.open("/ui/queues").await.status(), 200);
-    let anna = browser.with_key(ANNA);
+    let anna = browser.with_key(ADMIN_KEY);
     assert_eq!(anna.post("/ui/fn/untrack", &form).await.status(), 303);
     let first = browser.audit("?who=olga&action=track").await;
     assert_eq!(first.len(), 1);
@@ -138,8 +142,8 @@ async fn a_user_cannot_take_more_than_5000_actions_at_once() {
 #[tokio::test]
 async fn the_live_feed_ends_after_sign_out() {
     let server = Server::with(&with_keys(&[]));
-    let (vera, _) = Browser::at(&server).signed_in("vera", VERA).await;
-    let (other, _) = Browser::at(&server).signed_in("vera", VERA).await;
+    let (vera, _) = Browser::at(&server).signed_in("vera", VIEWER_KEY).await;
+    let (other, _) = Browser::at(&server).signed_in("vera", VIEWER_KEY).await;
     let feed = async |browser: &Browser| {
         let request = browser.request(Method::GET, "/ui/events");
         let response = request

@@ -2,7 +2,7 @@
 
 use super::{Folder, Worker, command};
 use crate::support::Server;
-use crate::support::tls::Pair;
+use crate::support::tls::CertificatePair;
 
 const TOKEN: &str = "the-token-of-qless-clients";
 
@@ -95,13 +95,13 @@ async fn a_server_without_permission_ends_the_worker() {
 
 #[tokio::test]
 async fn https_needs_a_trusted_certificate() {
-    let (pair, folder) = (Pair::new(), Folder::new());
+    let (pair, folder) = (CertificatePair::new(), Folder::new());
     let server = pair.serve(&[]);
     server_url(&server, &folder, &pair, true).await;
     server_url(&server, &folder, &pair, false).await;
 }
 
-async fn server_url(server: &Server, folder: &Folder, pair: &Pair, is_trusted: bool) {
+async fn server_url(server: &Server, folder: &Folder, pair: &CertificatePair, is_trusted: bool) {
     let mut options = format!("--queue mail --drain --server https://{}", server.address);
     if is_trusted {
         options.push_str(&format!(" --ca {}", pair.certificate().display()));
@@ -111,7 +111,7 @@ async fn server_url(server: &Server, folder: &Folder, pair: &Pair, is_trusted: b
         return;
     }
     // The certificate is not one of the system's, which can be missing.
-    let other = Pair::new();
+    let other = CertificatePair::new();
     options.push_str(&format!(" --ca {}", other.certificate().display()));
     let mut worker = Worker::run(command(folder, &options, "true"));
     let said = worker.says("cannot connect to https://").await;

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-use crate::support::bearer::reply;
+use crate::support::api_client::reply;
 
 /// A queue as the API returns it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

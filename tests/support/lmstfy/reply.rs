@@ -5,7 +5,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::support::bearer::{Received, exchange, reply};
+use crate::support::api_client::{Received, exchange, reply};
 
 reply!();
 

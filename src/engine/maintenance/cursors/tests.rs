@@ -159,3 +159,41 @@ async fn a_claim_looks_at_2000_more_waiting_jobs_than_it_wants_and_the_deletion_
     }
     engine.close().await;
 }
+
+#[test]
+fn batches_are_halved_after_a_failure_and_doubled_after_a_commit() {
+    let (task, other) = (MaintenanceTask::PromoteDue, MaintenanceTask::ExpireLeases);
+    let mut cursors = Cursors::default();
+    for _ in 0..2 {
+        assert_eq!(cursors.begin_batch(task), 2_000);
+        cursors.end_batch(task);
+    }
+    cursors.begin_batch(task);
+    assert_eq!(cursors.begin_batch(other), 500, "another task");
+    cursors.end_batch(other);
+    let sizes = [(); 8].map(|()| cursors.begin_batch(task));
+    assert_eq!(sizes, [1_000, 500, 250, 125, 62, 31, 31, 31]);
+    for larger in [62, 125] {
+        cursors.end_batch(task);
+        assert_eq!(cursors.begin_batch(task), larger);
+    }
+}
+
+/// The clock was 5 h ahead when the jobs were published.
+const OF_A_LATER_CLOCK: &str = "
+UPDATE jobs SET ready_at = ready_at + 18000000000 WHERE (seq, version) IN (SELECT seq, version FROM jobs)";
+
+#[tokio::test]
+async fn a_lease_does_not_begin_with_a_clock_that_has_been_corrected() {
+    let engine = engine_without_tasks().await;
+    publish(&engine, vec![queue(0)]).await;
+    run_sql(&engine, OF_A_LATER_CLOCK).await;
+    let claim = Claim {
+        lease_s: Some(60.0),
+        ..Claim::of(queue(0), "", 1)
+    };
+    let claimed = engine.claim(claim, None).await.unwrap();
+    let until = claimed[0].lease.as_ref().unwrap().until;
+    assert!(until <= engine.now(None).plus_seconds(60.0), "{until:?}");
+    engine.close().await;
+}

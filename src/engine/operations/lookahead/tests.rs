@@ -10,7 +10,7 @@ fn first_batch(sizes: impl IntoIterator<Item = i64>) -> usize {
         key_and_queue: None,
     };
     let targets = (1..).zip(sizes).map(target).collect();
-    Lookahead::new(0, targets, None).take().len()
+    Lookahead::new(0, targets, None).take(BATCH).len()
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_batch_that_was_too_large_is_put_back_and_halved() {
     };
     let mut ahead = Lookahead::new(0, (0..700).map(target).collect(), None);
     for expected in [500, 250, 125, 62, 31, 15, 7, 3, 1, 1] {
-        let batch = ahead.take();
+        let batch = ahead.take(BATCH);
         let numbers: Vec<i64> = batch.iter().map(|target| target.seq).collect();
         assert_eq!(numbers, (0..expected).collect::<Vec<_>>());
         ahead.put_back(&batch, 0);

@@ -1,10 +1,11 @@
 //! What happens to a job that changes between the match of its payload and the transaction.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::operations::batch::Batch;
-use crate::engine::operations::lookahead::{Lookahead, Target};
+use crate::engine::operations::lookahead::{BATCH, Lookahead, Target};
+use crate::engine::operations::run::Rounds;
 use crate::engine::operations::{JobAction, NewOperation, OperationEstimate, Subject, rows};
 use crate::engine::queries::evaluate::blocking_permit;
 use crate::engine::test_support::engine_without_tasks;
@@ -138,12 +139,12 @@ fn a_job_may_change_ten_times() {
     let mut ahead = Lookahead::new(10, targets, None);
     for changes in 0..10 {
         assert!(!ahead.gives_up(), "{changes}");
-        let batch = ahead.take();
+        let batch = ahead.take(BATCH);
         ahead.look_again(&batch, 0, 10);
         assert_eq!((ahead.from, ahead.targets.len()), (10, 3));
     }
     assert!(ahead.gives_up());
-    let batch = ahead.take();
+    let batch = ahead.take(BATCH);
     ahead.look_again(&batch, 1, 10);
     assert!(!ahead.gives_up());
     assert_eq!((ahead.from, ahead.targets.len()), (9, 2));
@@ -166,7 +167,7 @@ async fn an_operation_that_waits_for_a_thread_does_not_stop_the_others() {
     let permits = [blocking_permit().await, blocking_permit().await];
     assert!(permits.iter().all(Option::is_some));
     engine
-        .run_operation_round(&mut HashMap::new())
+        .run_operation_round(&mut Rounds::default())
         .await
         .unwrap();
     let done = async |id| engine.operation(id).await.unwrap().unwrap().done;

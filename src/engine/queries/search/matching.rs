@@ -196,17 +196,17 @@ pub fn each<T, R>(
     for item in items {
         match matches_item(item) {
             Ok(is_match) => results.push(is_match),
-            Err(spent) => {
+            Err(exceeded) => {
                 return Evaluated {
                     value: results,
-                    spent: Some(spent),
+                    exceeded: Some(exceeded),
                 };
             }
         }
     }
     Evaluated {
         value: results,
-        spent: None,
+        exceeded: None,
     }
 }
 

@@ -42,15 +42,14 @@ const SORT_WAIT_MAX: Duration = Duration::from_secs(4);
 /// The most jobs that a page of a list shows.
 const PAGE_JOBS: usize = 1_000;
 
-/// An index with more entries is read only after the newest jobs, if matches are frequent enough: one in `DENSE` jobs.
+/// Before it reads an index with more entries than `FEW_ENTRIES`, a search reads the `NEWEST` jobs, if matches are
+/// frequent enough: one in `DENSE` jobs.
 const FEW_ENTRIES: i64 = 10_000;
+const NEWEST: usize = 2_000;
 const DENSE: i64 = 10;
 
 /// The work of matching the names of queues, in steps and bytes: about 50 ms.
 const NAMES_WORK_MAX: u64 = 20_000_000;
-
-/// How many of the newest jobs are then read.
-const NEWEST: usize = 2_000;
 
 /// Numbers read at once from an index with more than [`ENTRIES_MAX`] entries; and how many numbers a search that needs
 /// only the index reads beyond its limit of jobs.
@@ -351,7 +350,8 @@ impl StateCounts {
         };
         let mut best = best.filter(narrows);
         let is_frequent = |matching: i64| matching.saturating_mul(DENSE) >= self.all;
-        // The index of classes is in the order of the search. What it leads to must be likely to match.
+        // The index of classes has the order of the search, so it needs no sorting. It is used if no other index leaves
+        // only a few jobs.
         let is_large = best
             .is_none_or(|(entries, matching, _)| entries > FEW_ENTRIES && is_frequent(matching));
         if search.class().is_some() && is_large {

@@ -183,7 +183,7 @@ pub fn add_ended_operation(
     if let Some(queue) = queue {
         operation.removed_bytes = (before.body.bytes() + before.history.as_text().len()) as i64;
         let removed = RemovedJob { queue, job: before };
-        work.operations.keep_removed(id, 0, removed.as_text());
+        work.operations.keep_removed(id, 0, removed);
     }
     operation.end(OperationState::Done, work.now);
     work.operations.add(operation);

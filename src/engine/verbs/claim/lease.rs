@@ -270,6 +270,9 @@ fn lease_s(work: &UnitOfWork, queue_name: &str) -> f64 {
         .map_or(heartbeat_s, |cutoff_s| heartbeat_s.min(cutoff_s))
 }
 
+/// How far the clocks of servers may be apart, in seconds.
+const SERVERS_APART_MAX_S: f64 = 5.0;
+
 /// Leases the job to the worker for `lease_s` seconds, or for the job's own timeout.
 fn lease_to_worker(
     work: &mut UnitOfWork,
@@ -283,6 +286,8 @@ fn lease_to_worker(
     // Another server may have put the job just after this transaction began. A job is not claimed before it is due.
     let now = match key.scope {
         QLESS_SCOPE => now,
+        // Much later, it was set by a clock that has been corrected since, and the lease would last as long.
+        _ if job.ready_at > now.plus_seconds(SERVERS_APART_MAX_S) => now,
         _ => now.max(job.ready_at),
     };
     let waited = match key.scope {

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 use tokio::sync;
+use tokio::time::timeout;
 
 use crate::engine::clock::Time;
-use crate::engine::error::Result;
+use crate::engine::error::{Error, Result};
 use crate::engine::model::job::QueueId;
 
 /// Combinations of queue and query whose candidates are remembered.
@@ -22,6 +23,9 @@ const REMEMBERED_MAX: usize = 1_000;
 
 /// How long candidates are used: over time, other records may match.
 const FRESH: Duration = Duration::from_millis(500);
+
+/// How long a poll waits for the searches of equal polls, one of which runs at a time.
+const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// A record that matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,6 +117,9 @@ impl PollCandidates {
 impl QueryCandidates {
     /// The next candidate, from those left or else from a new search (`find`); `None` if there is none. A poll whose
     /// last candidate was taken by another client asks for a new search (`search_again`).
+    ///
+    /// # Errors
+    /// [`Error::Busy`], and those of the search.
     pub async fn next<F>(
         self: &Arc<Self>,
         search_again: bool,
@@ -122,7 +129,8 @@ impl QueryCandidates {
         F: Future<Output = Result<Vec<Candidate>>>,
     {
         let arrived = Instant::now();
-        let mut untried = self.untried.lock().await;
+        let untried = timeout(WAIT_MAX, self.untried.lock()).await;
+        let mut untried = untried.map_err(|_| Error::Busy)?;
         // A search that began after this poll arrived counts as its own.
         let (is_shared_search, found_nothing) = match untried.searched {
             Some((searched, found_nothing)) => (searched >= arrived, found_nothing),

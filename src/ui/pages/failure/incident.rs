@@ -6,14 +6,14 @@ use crate::time;
 use crate::ui::components::basics::plural;
 use crate::ui::components::commands::{copy, escape_textarea};
 use crate::ui::page_request::PageRequest;
-use crate::ui::pages::failures::model::FailingView;
+use crate::ui::pages::failures::model::FailureGroupView;
 use crate::ui::urls;
 
 /// Maximum number of kinds of messages in the summary.
 const KINDS_SHOWN: usize = 5;
 
 /// The summary in a field, to copy it from.
-pub fn incident(view: &FailingView, request: &PageRequest) -> AnyView {
+pub fn incident(view: &FailureGroupView, request: &PageRequest) -> AnyView {
     let text = markdown(view, &request.origin, request.now);
     let rows = (text.lines().count() + 1).min(24);
     view! {
@@ -29,7 +29,7 @@ pub fn incident(view: &FailingView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-fn markdown(view: &FailingView, origin: &str, now: i64) -> String {
+fn markdown(view: &FailureGroupView, origin: &str, now: i64) -> String {
     let group = &view.group;
     let moment = |moment: Option<i64>| moment.map_or("unknown".to_owned(), time::utc);
     let fingerprint = view

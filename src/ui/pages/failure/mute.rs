@@ -10,7 +10,7 @@ use crate::ui::components::styles::NOTICE;
 use crate::ui::components::time::exact;
 use crate::ui::http::Dashboard;
 use crate::ui::page_request::PageRequest;
-use crate::ui::pages::failures::model::FailingView;
+use crate::ui::pages::failures::model::FailureGroupView;
 
 /// The durations that the form offers: hours, and label.
 const DURATIONS: [(i64, &str); 6] = [
@@ -23,7 +23,7 @@ const DURATIONS: [(i64, &str); 6] = [
 ];
 
 /// The notice that the group is muted, with the reason and the end.
-pub fn notice(view: &FailingView, request: &PageRequest) -> Option<AnyView> {
+pub fn notice(view: &FailureGroupView, request: &PageRequest) -> Option<AnyView> {
     let muted = view.group.muted.as_ref()?;
     let fields = vec![
         ("group", view.group.group.clone()),
@@ -45,7 +45,7 @@ pub fn notice(view: &FailingView, request: &PageRequest) -> Option<AnyView> {
 }
 
 /// The button that mutes the group.
-pub fn button(view: &FailingView, request: &PageRequest) -> AnyView {
+pub fn button(view: &FailureGroupView, request: &PageRequest) -> AnyView {
     if view.group.muted.is_some() || !may_post(MuteGroup::PATH) {
         return ().into_any();
     }
@@ -77,7 +77,7 @@ pub fn button(view: &FailingView, request: &PageRequest) -> AnyView {
 }
 
 /// The link to the tracker (`--failure-link`).
-pub fn tracker(view: &FailingView) -> Option<AnyView> {
+pub fn tracker(view: &FailureGroupView) -> Option<AnyView> {
     let link = use_context::<Dashboard>()?.failure_link?;
     let sample = view.sample.as_ref();
     let message = sample.and_then(|sample| Some(sample.failure.as_ref()?.message.as_str()));

@@ -25,7 +25,7 @@ use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::model::{PAGE_ROWS, job};
 use crate::ui::page_request::page_request;
 use crate::ui::pages::failures::load::messages::AnalyzedJob;
-use crate::ui::pages::failures::model::{FailingGroup, FailingView, FailuresView};
+use crate::ui::pages::failures::model::{FailureGroupRow, FailureGroupView, FailuresView};
 use crate::ui::pages::overview::load::with_mutes;
 use crate::ui::present::job_row;
 use crate::ui::present::paging::{neighbors, place};
@@ -53,7 +53,7 @@ pub async fn failure(
     range: String,
     fingerprint: String,
     #[server(default)] page: PagePlace,
-) -> Result<FailingView, PageError> {
+) -> Result<FailureGroupView, PageError> {
     read(Role::Viewer, async |context| {
         load_failure(&context.engine, &group, &range, &fingerprint, place(&page)).await
     })
@@ -65,10 +65,11 @@ const HOUR_US: i64 = 3_600_000_000;
 /// The texts of the pages name this limit.
 const _: () = assert!(TIMES_MAX as i64 == FAILURES_COUNTED_MAX);
 
-/// Maximum number of groups with details, and of jobs per group whose messages are read.
+/// Maximum number of groups with details.
 const GROUPS_MAX: usize = 50;
 
-const LISTED_MESSAGES: usize = 200;
+/// Maximum number of jobs per group whose messages are analyzed for the list of groups.
+const ANALYZED_PER_GROUP_MAX: usize = 200;
 
 /// Maximum size of the names and newest messages of groups that a filter is compared with, in bytes.
 const FILTERED_BYTES_MAX: u64 = 16 << 20;
@@ -76,9 +77,10 @@ const FILTERED_BYTES_MAX: u64 = 16 << 20;
 /// Groups whose messages are in memory at the same time.
 const FILTERED_AT_ONCE: usize = 500;
 
-/// Maximum number of kinds of messages, and of queues and workers, on the page of a group.
+/// Maximum number of kinds of messages on the page of a group.
 const KINDS_SHOWN: usize = 20;
 
+/// Maximum number of queues, and of workers, on the page of a group.
 const NAMED_MAX: usize = 10;
 
 /// The name of the range without a start.
@@ -225,27 +227,31 @@ async fn matches(
     let holds = move |word: &str| word.to_lowercase().contains(&*text);
     let evaluate = move |budget: &mut Budget| {
         let mut matches = Vec::with_capacity(all.len());
-        let mut spent = None;
+        let mut exceeded = None;
         for (name, message) in &all {
-            if let Err(exceeded) = budget.spend(name.len() + message.len()) {
-                spent = Some(exceeded);
+            if let Err(limit) = budget.spend(name.len() + message.len()) {
+                exceeded = Some(limit);
                 break;
             }
             matches.push(holds(name) || holds(message));
         }
         Evaluated {
             value: matches,
-            spent,
+            exceeded,
         }
     };
     Ok(allowance.run(evaluate).await?.value)
 }
 
 /// Counts the failures after `seen`.
-async fn count_new(engine: &Engine, groups: &mut [FailingGroup], seen: Option<i64>) -> Result<()> {
+async fn count_new(
+    engine: &Engine,
+    groups: &mut [FailureGroupRow],
+    seen: Option<i64>,
+) -> Result<()> {
     let Some(seen) = seen else { return Ok(()) };
-    let is_new = |group: &&mut FailingGroup| group.row.last > Some(seen);
-    let mut groups: Vec<&mut FailingGroup> = groups.iter_mut().filter(is_new).collect();
+    let is_new = |group: &&mut FailureGroupRow| group.row.last > Some(seen);
+    let mut groups: Vec<&mut FailureGroupRow> = groups.iter_mut().filter(is_new).collect();
     let names: Vec<String> = groups.iter().map(|group| group.row.group.clone()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     if names.is_empty() {
@@ -264,7 +270,7 @@ async fn load_details(
     rows: Vec<GroupRow>,
     since: Option<Time>,
     now: Time,
-) -> Result<Vec<FailingGroup>> {
+) -> Result<Vec<FailureGroupRow>> {
     let names: Vec<&str> = rows.iter().map(|row| row.group.as_str()).collect();
     let from = Time(now.0.div_euclid(HOUR_US) * HOUR_US - 23 * HOUR_US);
     let day = engine.failure_times(&names, from, HOUR_US, 24).await?;
@@ -274,7 +280,7 @@ async fn load_details(
         None => Vec::new(),
     };
     let first = since.unwrap_or(Time(i64::MIN));
-    let mut newest = messages::of_groups(engine, &names, first, LISTED_MESSAGES)
+    let mut newest = messages::top_message_kinds(engine, &names, first, ANALYZED_PER_GROUP_MAX)
         .await?
         .into_iter();
     let mut queues = engine.failed_by_queue(&names).await?;
@@ -285,7 +291,7 @@ async fn load_details(
         let (analyzed, top_kind) = newest.next().unwrap_or_default();
         let queues = queues.remove(&row.group).unwrap_or_default();
         let in_range = |times: &FailureTimes| times.spans.iter().sum();
-        groups.push(FailingGroup {
+        groups.push(FailureGroupRow {
             count: counted.get(index).map_or(row.count, in_range),
             new: 0,
             day: day.spans,
@@ -305,7 +311,7 @@ pub async fn load_failure(
     name: &str,
     fingerprint: &str,
     place: PageStart,
-) -> Result<FailingView> {
+) -> Result<FailureGroupView> {
     let now = engine.now(None);
     let range = Range::named(name, now);
     let known = engine.failure_group(group).await?;
@@ -315,7 +321,7 @@ pub async fn load_failure(
         .await?;
     let times = times.into_iter().next().unwrap_or_default();
     let first = range.since().unwrap_or(Time(i64::MIN));
-    let newest = messages::of_group(engine, group, first).await?;
+    let newest = messages::analyze_group(engine, group, first).await?;
     let kinds = newest.kinds(engine, KINDS_SHOWN, fingerprint).await?;
     let matching = newest.matching(fingerprint);
     let group = row.unwrap_or_else(|| empty(group));
@@ -331,7 +337,7 @@ pub async fn load_failure(
         Some(job) => engine.failed_job(job.seq).await?,
         None => None,
     };
-    Ok(FailingView {
+    Ok(FailureGroupView {
         range: range.name.to_owned(),
         from: range.from.0,
         width: range.width,

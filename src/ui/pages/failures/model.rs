@@ -13,7 +13,7 @@ pub struct FailuresView {
     /// The name of the range.
     pub range: String,
     /// Most jobs first.
-    pub groups: Vec<FailingGroup>,
+    pub groups: Vec<FailureGroupRow>,
     /// The number of further groups.
     pub more: usize,
     /// The number of groups that were not compared with the text of the filter.
@@ -33,7 +33,7 @@ pub struct FailuresView {
 
 /// A failure group with details.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FailingGroup {
+pub struct FailureGroupRow {
     pub row: GroupRow,
     /// The number of its jobs that failed in the range; the limit of counting plus 1 if there are more.
     pub count: i64,
@@ -62,14 +62,16 @@ pub struct MessageKind {
 
 /// One failure group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FailingView {
+pub struct FailureGroupView {
     pub group: GroupRow,
     pub range: String,
-    /// The failures over time: start of the first span, length of a span, counts, and whether the counts are
-    /// incomplete.
+    /// The start of the first span of the chart.
     pub from: i64,
+    /// The length of a span, in microseconds.
     pub width: i64,
+    /// The number of failures in each span.
     pub spans: Vec<i64>,
+    /// Whether only the newest failures were counted.
     pub is_cut: bool,
     /// The number of newest jobs that were analyzed for the kinds, queues, workers and sample below.
     pub analyzed: i64,

@@ -86,12 +86,10 @@ pub fn find(overview: &OverviewView, now: i64, named: usize) -> Vec<Problem> {
     let queues = &overview.queues;
     problems.extend(full_disk(&overview.recent));
     let no_workers = no_workers(overview, now);
-    // The problem `NoWorkers` already covers all qless queues.
-    let is_named =
-        |queue: &&QueueRow| no_workers.is_none() || queue.queue_ref.protocol != Protocol::Qless;
-    let unclaimed: Vec<QueueRow> = queues.iter().filter(is_named).cloned().collect();
+    // This problem already covers all qless queues.
+    let without_qless = no_workers.is_some();
     problems.extend(no_workers);
-    unclaimed_queues(&mut problems, &unclaimed, now, named);
+    unclaimed_queues(&mut problems, queues, without_qless, now, named);
     queue_problems(&mut problems, queues, now, named);
     problems.extend(failed_groups(overview));
     problems.extend(failing_more(&overview.recent));
@@ -101,7 +99,13 @@ pub fn find(overview: &OverviewView, now: i64, named: usize) -> Vec<Problem> {
 }
 
 /// Queues with waiting jobs from which no worker claims.
-fn unclaimed_queues(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64, named: usize) {
+fn unclaimed_queues(
+    problems: &mut Vec<Problem>,
+    queues: &[QueueRow],
+    without_qless: bool,
+    now: i64,
+    named: usize,
+) {
     let list = EffectiveState::Waiting;
     per_queue(
         problems,
@@ -110,11 +114,14 @@ fn unclaimed_queues(problems: &mut Vec<Problem>, queues: &[QueueRow], now: i64, 
         list,
         |queue| {
             queue.unclaimed_since(now)?;
-            Some(format!(
-                "{} has {}, but no worker claims from this queue",
-                queue.queue_ref.label(),
-                plural(queue.counts.waiting, "waiting job", "waiting jobs")
-            ))
+            let is_covered = without_qless && queue.queue_ref.protocol == Protocol::Qless;
+            (!is_covered).then(|| {
+                format!(
+                    "{} has {}, but no worker claims from this queue",
+                    queue.queue_ref.label(),
+                    plural(queue.counts.waiting, "waiting job", "waiting jobs")
+                )
+            })
         },
     );
 }

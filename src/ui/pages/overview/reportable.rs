@@ -2,9 +2,10 @@
 
 use crate::ui::components::basics::plural;
 use crate::ui::model::problem::ProblemKind;
+use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::pages::overview::model::OverviewView;
-use crate::ui::pages::overview::problems;
+use crate::ui::pages::overview::problems::{self, Problem};
 use crate::ui::urls;
 
 /// Maximum number of reported problems of one kind. Beyond it, only those of the first queues or failure groups by name
@@ -38,11 +39,29 @@ impl ReportableProblem {
 }
 
 /// The problems at this time.
-pub fn reportable_problems(overview: &OverviewView, now: i64) -> Vec<ReportableProblem> {
-    let all = problems::find(overview, now, usize::MAX).into_iter();
+pub fn reportable_problems(mut overview: OverviewView, now: i64) -> Vec<ReportableProblem> {
+    let name = |queue: &QueueRow| {
+        let QueueRef {
+            protocol,
+            namespace,
+            name,
+        } = &queue.queue_ref;
+        (protocol.as_str(), namespace.clone(), name.clone())
+    };
+    overview.queues.sort_by_cached_key(name);
+    let all = problems::find(&overview, now, REPORTABLE_MAX).into_iter();
     let separate = [ProblemKind::Failed, ProblemKind::Dead];
+    let of_queues = [
+        ProblemKind::Unclaimed,
+        ProblemKind::Paused,
+        ProblemKind::Stalled,
+        ProblemKind::LongWait,
+    ];
+    // Without a queue, it says how many more queues have the problem.
+    let is_summary =
+        |problem: &Problem| problem.queue.is_none() && of_queues.contains(&problem.kind);
     let mut found: Vec<ReportableProblem> = all
-        .filter(|problem| !separate.contains(&problem.kind))
+        .filter(|problem| !separate.contains(&problem.kind) && !is_summary(problem))
         .map(|problem| ReportableProblem {
             kind: problem.kind,
             queue: problem.queue,
@@ -65,7 +84,7 @@ pub fn reportable_problems(overview: &OverviewView, now: i64) -> Vec<ReportableP
         address: urls::failure(&group.group),
     }));
     let dead = overview.queues.iter().filter(|queue| queue.counts.dead > 0);
-    found.extend(dead.map(|queue| ReportableProblem {
+    found.extend(dead.take(REPORTABLE_MAX).map(|queue| ReportableProblem {
         kind: ProblemKind::Dead,
         queue: Some(queue.queue_ref.clone()),
         group: None,
@@ -93,7 +112,6 @@ pub fn reportable_problems(overview: &OverviewView, now: i64) -> Vec<ReportableP
 mod tests {
     use super::*;
     use crate::ui::model::failure::{GroupRow, MutedFailures};
-    use crate::ui::model::queue::QueueRow;
     use crate::ui::model::series::RecentActivity;
     use crate::ui::model::state::Counts;
 
@@ -129,7 +147,7 @@ mod tests {
                 until: 2_000_000,
             }),
         });
-        let found = reportable_problems(&overview(queues.collect(), groups.collect()), 1_000_000);
+        let found = reportable_problems(overview(queues.collect(), groups.collect()), 1_000_000);
         let keys: Vec<String> = found.iter().map(ReportableProblem::key).collect();
         let expected = ["failed Group 0", "failed Group 1"].map(str::to_owned);
         let stalled = (0..5).map(|n| format!("stalled qless  q{n}"));
@@ -148,7 +166,7 @@ mod tests {
         };
         for (queues, expected) in [(99, 99), (100, 100), (101, 100)] {
             let queues = (0..queues).map(|n| QueueRow::sample(&format!("q{n}"), counts, Some(0)));
-            let found = reportable_problems(&overview(queues.collect(), vec![]), 1_000_000);
+            let found = reportable_problems(overview(queues.collect(), vec![]), 1_000_000);
             assert_eq!(found.len(), expected);
         }
     }

@@ -7,7 +7,7 @@ use crate::ui::model::paging::Neighbors;
 use crate::ui::model::queue::QueueRow;
 use crate::ui::model::queue_trend::QueueTrend;
 use crate::ui::model::state::EffectiveState;
-use crate::ui::model::worker::WorkersInQueues;
+use crate::ui::model::worker::ActivityList;
 
 /// A queue and a page of its jobs in one state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,5 +19,5 @@ pub struct QueueView {
     /// How fast it grows or shrinks, if it has waiting jobs and is not paused.
     pub trend: Option<QueueTrend>,
     /// Its workers, if they have names.
-    pub workers: WorkersInQueues<String>,
+    pub workers: ActivityList<String>,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ui::model::job::JobRow;
 use crate::ui::model::queue_ref::QueueRef;
-use crate::ui::model::worker::{RunResults, WorkerRow, WorkersInQueues};
+use crate::ui::model::worker::{ActivityList, RunResults, WorkerRow};
 
 /// A worker and its jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,7 +13,7 @@ pub struct WorkerView {
     /// Jobs with a valid lease first, then those with an expired one.
     pub jobs: Vec<JobRow>,
     /// Its queues, and its results in each.
-    pub queues: WorkersInQueues<QueueRef>,
+    pub queues: ActivityList<QueueRef>,
     /// Its results in all of them.
     pub results: RunResults,
     /// The number of its last completed jobs by run time, in the bars of

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::budget::Budget;
-use crate::engine::{Allowance, Engine, Evaluated, FailedJob, QueueId, Result, Time};
+use crate::engine::{Allowance, Engine, Evaluated, FailureEntry, QueueId, Result, Time};
 use crate::search::{Fingerprint, MESSAGE_CHARS_MAX};
 use crate::ui::pages::failures::load::counts;
 use crate::ui::pages::failures::model::MessageKind;
@@ -42,7 +42,7 @@ pub struct Analysis {
 }
 
 /// The newest jobs of a failure group that failed at `from` or later: up to 10,000, fewer if fingerprints take too long.
-pub async fn of_group(engine: &Engine, group: &str, from: Time) -> Result<Analysis> {
+pub async fn analyze_group(engine: &Engine, group: &str, from: Time) -> Result<Analysis> {
     let mut allowance = engine.allowance(CHARS_MAX);
     let (mut analysis, mut known) = (Analysis::default(), HashMap::new());
     while analysis.jobs.len() < JOBS_MAX {
@@ -74,7 +74,7 @@ pub async fn of_group(engine: &Engine, group: &str, from: Time) -> Result<Analys
 
 /// For each of these failure groups, how many of up to `count` newest jobs were analyzed, and the most frequent kind of
 /// their messages.
-pub async fn of_groups(
+pub async fn top_message_kinds(
     engine: &Engine,
     groups: &[&str],
     from: Time,
@@ -87,9 +87,9 @@ pub async fn of_groups(
             let (jobs, prints) = fingerprints(jobs, &mut allowance).await?;
             let hashes = prints.iter().map(|print| print.hash.as_str());
             let kind = kinds(hashes).into_iter().next();
-            let kind = kind.map(|(_, count, newest)| {
-                let message = jobs.get(newest).map(|job| job.message.as_str());
-                message_kind(message.unwrap_or_default(), count)
+            let kind = kind.map(|kind| {
+                let message = jobs.get(kind.newest).map(|job| job.message.as_str());
+                message_kind(message.unwrap_or_default(), kind.count)
             });
             all.push((jobs.len(), kind));
         }
@@ -98,7 +98,7 @@ pub async fn of_groups(
 }
 
 /// The kinds of messages of a failure group.
-pub struct Kinds {
+pub struct MessageKinds {
     /// Most frequent first.
     pub listed: Vec<MessageKind>,
     /// How many others there are.
@@ -110,18 +110,18 @@ pub struct Kinds {
 impl Analysis {
     /// The kinds of messages, of which up to `max` are listed, and the one with the fingerprint `selected`, unless that
     /// is empty.
-    pub async fn kinds(&self, engine: &Engine, max: usize, selected: &str) -> Result<Kinds> {
+    pub async fn kinds(&self, engine: &Engine, max: usize, selected: &str) -> Result<MessageKinds> {
         let mut all = kinds(self.jobs.iter().map(|job| job.hash.as_str()));
-        let is_selected = |kind: &Kind<'_>| kind.0 == selected;
+        let is_selected = |kind: &KindCount<'_>| kind.hash == selected;
         let count = all.iter().copied().find(is_selected);
-        let count = count.map_or(0, |(_, count, _)| count);
+        let count = count.map_or(0, |kind| kind.count);
         let others = all.split_off(max.min(all.len()));
         let others_count = others.len();
         all.extend(others.into_iter().find(is_selected));
         let mut listed = self.described(engine, &all).await?;
         let found = listed.iter().find(|kind| kind.hash == selected).cloned();
         listed.truncate(max);
-        Ok(Kinds {
+        Ok(MessageKinds {
             listed,
             others: others_count,
             selected: (!selected.is_empty()).then(|| {
@@ -136,14 +136,18 @@ impl Analysis {
     }
 
     /// Reads the message of the newest job of each kind. A kind whose newest job has changed meanwhile is left out.
-    async fn described(&self, engine: &Engine, kinds: &[Kind<'_>]) -> Result<Vec<MessageKind>> {
-        let newest = |kind: &Kind<'_>| self.jobs.get(kind.2).map(|job| job.seq);
+    async fn described(
+        &self,
+        engine: &Engine,
+        kinds: &[KindCount<'_>],
+    ) -> Result<Vec<MessageKind>> {
+        let newest = |kind: &KindCount<'_>| self.jobs.get(kind.newest).map(|job| job.seq);
         let seqs: Vec<i64> = kinds.iter().filter_map(newest).collect();
         let jobs = engine.failed_jobs(&seqs).await?;
         let described = kinds.iter().filter_map(|kind| {
             let job = jobs.iter().find(|job| Some(job.seq) == newest(kind))?;
-            let described = message_kind(&job.failure.as_ref()?.message, kind.1);
-            (described.hash == kind.0).then_some(described)
+            let described = message_kind(&job.failure.as_ref()?.message, kind.count);
+            (described.hash == kind.hash).then_some(described)
         });
         Ok(described.collect())
     }
@@ -163,20 +167,29 @@ impl Analysis {
     }
 }
 
-/// The hash of a kind, how many messages are of this kind, and the index of the newest one.
-type Kind<'a> = (&'a str, i64, usize);
+/// A kind of messages.
+#[derive(Clone, Copy)]
+struct KindCount<'a> {
+    hash: &'a str,
+    /// The number of messages.
+    count: i64,
+    /// The index of the newest one.
+    newest: usize,
+}
 
 /// The kinds of messages, most frequent first, then newest first.
-fn kinds<'a>(hashes: impl Iterator<Item = &'a str>) -> Vec<Kind<'a>> {
-    let mut kinds: HashMap<&str, (i64, usize)> = HashMap::new();
-    for (index, hash) in hashes.enumerate() {
-        kinds.entry(hash).or_insert((0, index)).0 += 1;
+fn kinds<'a>(hashes: impl Iterator<Item = &'a str>) -> Vec<KindCount<'a>> {
+    let mut kinds: HashMap<&str, KindCount<'_>> = HashMap::new();
+    for (newest, hash) in hashes.enumerate() {
+        let first = KindCount {
+            hash,
+            count: 0,
+            newest,
+        };
+        kinds.entry(hash).or_insert(first).count += 1;
     }
-    let mut kinds: Vec<_> = kinds
-        .into_iter()
-        .map(|(hash, (count, newest))| (hash, count, newest))
-        .collect();
-    kinds.sort_by_key(|(_, count, newest)| (Reverse(*count), *newest));
+    let mut kinds: Vec<_> = kinds.into_values().collect();
+    kinds.sort_by_key(|kind| (Reverse(kind.count), kind.newest));
     kinds
 }
 
@@ -205,26 +218,26 @@ fn beginning(message: &str) -> String {
 
 /// The fingerprints of messages, newest job first, until the allowance is used up, and the jobs that they belong to.
 async fn fingerprints(
-    jobs: Vec<FailedJob>,
+    jobs: Vec<FailureEntry>,
     allowance: &mut Allowance,
-) -> Result<(Vec<FailedJob>, Vec<Fingerprint>)> {
+) -> Result<(Vec<FailureEntry>, Vec<Fingerprint>)> {
     let jobs = Arc::new(jobs);
     let evaluate = {
         let jobs = Arc::clone(&jobs);
         move |budget: &mut Budget| {
             let mut prints = Vec::with_capacity(jobs.len());
             for job in jobs.iter() {
-                if let Err(spent) = budget.spend(job.message.len().min(MESSAGE_CHARS_MAX)) {
+                if let Err(exceeded) = budget.spend(job.message.len().min(MESSAGE_CHARS_MAX)) {
                     return Evaluated {
                         value: prints,
-                        spent: Some(spent),
+                        exceeded: Some(exceeded),
                     };
                 }
                 prints.push(Fingerprint::of(&job.message));
             }
             Evaluated {
                 value: prints,
-                spent: None,
+                exceeded: None,
             }
         }
     };
@@ -243,7 +256,7 @@ mod tests {
         let newest = ["c", "no 1", "b", "no 22", "b 'x'"].map(Fingerprint::of);
         let found: Vec<_> = kinds(newest.iter().map(|print| print.hash.as_str()))
             .into_iter()
-            .map(|(hash, count, newest)| (hash.to_owned(), count, newest))
+            .map(|kind| (kind.hash.to_owned(), kind.count, kind.newest))
             .collect();
         let hash = |text: &str| Fingerprint::of(text).hash;
         let expected = [("no 3", 2, 1), ("c", 1, 0), ("b", 1, 2), ("b 'y'", 1, 4)];

@@ -5,6 +5,7 @@ use crate::ui::model::queue_ref::QueueRef;
 use crate::ui::pages::statistics::load::window::{MINUTE_US, Window};
 use crate::ui::pages::statistics::model::ChartEvent;
 use crate::ui::urls;
+use crate::ui::urls::encoding::is_dashboard_page;
 
 /// Maximum number of events that the charts mark.
 const EVENTS_MAX: usize = 40;
@@ -47,7 +48,8 @@ pub async fn load(
             .into_iter()
             .find(|(name, _)| *name == action.action)?;
         let is_of_queue = queue.is_none_or(|queue| concerns(queue, &action.link));
-        is_of_queue.then(|| ChartEvent {
+        // Earlier versions have stored other addresses.
+        (is_of_queue && is_dashboard_page(&action.link)).then(|| ChartEvent {
             at: action.at.0,
             text: format!("{word}: {}", action.target),
             link: action.link,
