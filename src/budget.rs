@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Instant;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Unexpected, Visitor};
 
 /// Work between two reads of the clock: about 50 µs.
 const CLOCK_EVERY: u64 = 4 * 1024;
@@ -124,8 +124,13 @@ impl<'de, const MAX: usize, T: Deserialize<'de>> Deserialize<'de> for UpTo<MAX, 
                 while array.next_element::<IgnoredAny>()?.is_some() {}
                 Ok(UpTo(elements))
             }
+
+            // The usual message would repeat the text, however long.
+            fn visit_str<E: de::Error>(self, _: &str) -> Result<Self::Value, E> {
+                Err(E::invalid_type(Unexpected::Other("string"), &self))
+            }
         }
-        deserializer.deserialize_seq(Array(PhantomData))
+        deserializer.deserialize_any(Array(PhantomData))
     }
 }
 

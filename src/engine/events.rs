@@ -55,13 +55,25 @@ pub enum LogEvent<'a> {
     },
 }
 
-/// Characters of a failure's message in its event. The job keeps the whole message.
+/// Characters of a failure's message in its event, and their bytes as JSON within JSON. The job keeps the whole message.
 const MESSAGE_CHARS: usize = 1_000;
+const MESSAGE_BYTES: usize = 4_000;
 
-/// The first [`MESSAGE_CHARS`] characters of a failure's message.
+/// The beginning of a failure's message: up to [`MESSAGE_CHARS`] characters, which have up to [`MESSAGE_BYTES`] bytes.
 pub fn excerpt(message: &str) -> &str {
-    let end = message.char_indices().nth(MESSAGE_CHARS);
-    end.map_or(message, |(end, _)| message.get(..end).unwrap_or_default())
+    let mut bytes = 0;
+    let is_beyond = |(n, (_, char)): &(usize, (usize, char))| {
+        bytes += match char {
+            '"' | '\\' => 4,
+            '\n' | '\t' | '\r' => 3,
+            '\0'..' ' => 7,
+            char => char.len_utf8(),
+        };
+        *n == MESSAGE_CHARS || bytes > MESSAGE_BYTES
+    };
+    let end = message.char_indices().enumerate().find(is_beyond);
+    let end = end.map_or(message.len(), |(_, (end, _))| end);
+    message.get(..end).unwrap_or_default()
 }
 
 /// The events of one transaction.
@@ -173,12 +185,14 @@ pub async fn store(
     connection.run(writes.collect()).await.map(drop)
 }
 
-/// Rows of events that [`delete_old`] deletes. One can have 700 kB.
+/// Rows of events that [`delete_old`] deletes, and their bytes without the last one. One can have 2 MB.
 pub const DELETED_ROWS_MAX: i64 = 32;
+const DELETED_BYTES_MAX: i64 = 1 << 20;
 
 /// The statement that deletes the oldest events above [`EVENTS_MAX`], of a bounded number of rows.
 pub fn delete_old() -> Statement {
-    Statement::new(DROP, [EVENTS_MAX.into(), DELETED_ROWS_MAX.into()])
+    let args = [EVENTS_MAX, DELETED_ROWS_MAX, DELETED_BYTES_MAX];
+    Statement::new(DROP, args.map(Into::into))
 }
 
 const NUMBER: &str = "UPDATE state SET last_event = last_event + $1 WHERE id = 1";
@@ -196,5 +210,8 @@ INSERT INTO events (first, n, at, entries) SELECT int(0), int(1), int(2), text(3
 const DROP: &str = "
 DELETE FROM events WHERE first <= (SELECT last_event FROM state WHERE id = 1) - $1
     AND first IN (
-        SELECT first FROM events WHERE first <= (SELECT last_event FROM state WHERE id = 1) - $1
-        ORDER BY first LIMIT $2 + 0)";
+        SELECT s.first FROM (
+            SELECT o.first, sum(o.bytes) OVER (ORDER BY o.first ROWS UNBOUNDED PRECEDING) - o.bytes AS before
+            FROM (SELECT first, octet_length(entries) AS bytes FROM events
+                  WHERE first <= (SELECT last_event FROM state WHERE id = 1) - $1 ORDER BY first LIMIT $2 + 0) AS o) AS s
+        WHERE s.before < $3)";

@@ -19,8 +19,13 @@ use tokio::sync::futures::OwnedNotified;
 use crate::engine::clock::Time;
 use crate::engine::model::job::QueueKey;
 
-/// Maximum number of subscribed queues, summed over all polls. Each occupies about half a kilobyte.
+/// Maximum number of subscribed queues, summed over all polls. Each occupies about half a kilobyte. One with a long name
+/// counts several times.
 const SUBSCRIBED_MAX: usize = 400_000;
+
+/// A subscribed queue counts once more for each so many bytes of its name and namespace, because a poll has several
+/// copies of them.
+const NAME_BYTES: usize = 64;
 
 /// Queues to which a poll can subscribe even beyond [`SUBSCRIBED_MAX`]. The limits on connections bound their number.
 const ALWAYS_SUBSCRIBED: usize = 10;
@@ -29,7 +34,7 @@ const ALWAYS_SUBSCRIBED: usize = 10;
 #[derive(Debug, Default)]
 pub struct Subscriptions {
     known: Mutex<SubscribedQueues>,
-    /// Subscribed queues, summed over all polls.
+    /// The [`weight`] of all subscribed queues, summed over all polls.
     count: AtomicUsize,
     /// Notified when the timer must fire earlier than planned.
     timer_moved: Notify,
@@ -63,7 +68,8 @@ impl Subscriptions {
     /// Subscribes to each of the queues; `None` if all polls together would be subscribed to too many.
     pub fn subscribe(self: &Arc<Self>, queues: &[QueueKey]) -> Option<Subscription> {
         let mut known = self.lock();
-        let all = self.count.load(Ordering::Acquire) + queues.len();
+        let weight = weight(queues);
+        let all = self.count.load(Ordering::Acquire) + weight;
         if queues.len() > ALWAYS_SUBSCRIBED && all > SUBSCRIBED_MAX {
             return None;
         }
@@ -73,7 +79,7 @@ impl Subscriptions {
             Arc::clone(&subscribers.notifier)
         });
         let notifiers: Vec<_> = notifiers.collect();
-        self.count.fetch_add(queues.len(), Ordering::AcqRel);
+        self.count.fetch_add(weight, Ordering::AcqRel);
         Some(Subscription {
             subscriptions: Arc::clone(self),
             queues: queues.to_vec(),
@@ -211,8 +217,14 @@ impl Drop for Subscription {
         drop(known);
         self.subscriptions
             .count
-            .fetch_sub(self.queues.len(), Ordering::AcqRel);
+            .fetch_sub(weight(&self.queues), Ordering::AcqRel);
     }
+}
+
+/// What these queues count toward [`SUBSCRIBED_MAX`].
+fn weight(queues: &[QueueKey]) -> usize {
+    let weight = |queue: &QueueKey| 1 + (queue.namespace.len() + queue.name.len()) / NAME_BYTES;
+    queues.iter().map(weight).sum()
 }
 
 /// Resolves to the index of the first queue with a wake-up. A wake-up that arrived but was not polled passes to the

@@ -49,10 +49,29 @@ impl<'de> Deserialize<'de> for Whole {
                 let whole = number as i64;
                 Ok(Whole(whole))
             }
+
+            // The usual message would repeat the text, however long.
+            fn visit_str<E: de::Error>(self, _: &str) -> Result<Whole, E> {
+                Err(E::invalid_type(Unexpected::Other("string"), &self))
+            }
         }
-        deserializer.deserialize_i64(Number)
+        deserializer.deserialize_any(Number)
     }
 }
+
+/// Why a body cannot be read, shortened: serde repeats a text of the wrong type.
+pub fn reason(error: &serde_json::Error) -> String {
+    let mut reason = error.to_string();
+    if reason.len() > REASON_BYTES_MAX {
+        reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
+        let (line, column) = (error.line(), error.column());
+        reason += &format!("… at line {line} column {column}");
+    }
+    reason
+}
+
+/// Bytes of a [`reason`].
+const REASON_BYTES_MAX: usize = 200;
 
 /// The capacity of a body at first, in bytes: that of a job with a short payload.
 const CAPACITY: usize = 1 << 10;

@@ -318,3 +318,35 @@ async fn head_and_options_claim_no_job() {
     assert_eq!(server.client().get("/queues").await.ok(), before);
     assert_eq!(server.client().get("/workers").await.ok(), json!([]));
 }
+
+/// In a message of serde, each of these characters would have six.
+#[tokio::test]
+async fn an_error_does_not_repeat_a_long_text_of_the_wrong_type() {
+    let server = Server::start();
+    server.client().add_ids("q", &["a"]).await;
+    let jobq = crate::support::jobq::Jobq::new(&server);
+    jobq.create("q").await;
+    let query = "/api/v0/queue/q/query_jobs";
+    let text = format!("\"{}\"", "\u{7f}".repeat(100_000));
+    let in_data = |name: &str| format!(r#"{{"data":{{"{name}":{text}}}}}"#);
+    for (path, body) in [
+        ("/add/q", text.clone()),
+        ("/add/q", format!(r#"{{"data":[{text}]}}"#)),
+        (
+            "/add/q",
+            format!(r#"{{"data":{{"id":"b","meta":1,"priority":{text}}}}}"#),
+        ),
+        ("/get", in_data("queues")),
+        ("/unfail/q", in_data("count")),
+        (query, format!(r#"{{"query":[],"limit":{text}}}"#)),
+        (query, text.clone()),
+        (
+            "/add/q",
+            format!(r#"{{"data":{{"id":"b","meta":1}},"now":{text}}}"#),
+        ),
+    ] {
+        let (status, answer) = raw::request(&server, "POST", path, body.as_bytes()).await;
+        assert!(status < 500, "{path}: {status}");
+        assert!(answer.len() < 1_000, "{path}: {} bytes", answer.len());
+    }
+}

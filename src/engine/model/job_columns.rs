@@ -100,11 +100,11 @@ macro_rules! job_bytes {
              + coalesce(octet_length(j.klass), 0) + coalesce(octet_length(j.attributes), 0) AS BIGINT)"
     };
     // With its dependencies and dependents. Each counts as an ID of the greatest length, because to read the IDs would
-    // cost as much as to load the job.
+    // cost as much as to load the job. Short tags occupy four times their length.
     (with_edges) => {
         concat!(
             $crate::engine::model::job_columns::job_bytes!(),
-            " + 255 * ((SELECT count(*) FROM dependencies WHERE job = j.seq)
+            " + 3 * octet_length(j.tags) + 255 * ((SELECT count(*) FROM dependencies WHERE job = j.seq)
              + (SELECT count(*) FROM dependencies WHERE needs = j.seq))"
         )
     };

@@ -256,13 +256,19 @@ impl Serialize for Values<'_> {
     }
 }
 
-/// Stores recurring jobs, each with its new version: one more than as read.
-pub fn save(recurring: &[(&Recurring, i64)]) -> Statement {
-    let rows: Vec<_> = recurring
-        .iter()
-        .map(|(recurring, version)| Values(recurring, *version))
-        .collect();
-    Statement::of_rows(SAVE, &rows)
+/// Adds recurring jobs, each with its version.
+pub fn add(recurring: &[(&Recurring, i64)]) -> Statement {
+    Statement::of_rows(ADD, &values(recurring))
+}
+
+/// Changes recurring jobs, each with its new version: one more than as read.
+pub fn change(recurring: &[(&Recurring, i64)]) -> Statement {
+    Statement::of_rows(CHANGE, &values(recurring))
+}
+
+fn values<'a>(recurring: &[(&'a Recurring, i64)]) -> Vec<Values<'a>> {
+    let values = |(recurring, version): &(&'a Recurring, i64)| Values(recurring, *version);
+    recurring.iter().map(values).collect()
 }
 
 /// Deletes recurring jobs, each with the version as read.
@@ -317,9 +323,8 @@ macro_rules! select {
 pub struct List {
     /// The whole recurring jobs.
     pub whole: &'static str,
-    /// Without bodies and long tags.
-    pub brief: &'static str,
-    /// The total size of bodies, tags and classes in bytes.
+    pub ids: &'static str,
+    /// The total size of bodies, tags and classes in bytes. Short tags occupy four times their length.
     pub bytes: &'static str,
 }
 
@@ -327,10 +332,10 @@ macro_rules! list {
     ($from:literal) => {
         List {
             whole: select!($from),
-            brief: select!(brief: $from),
+            ids: concat!("SELECT r.id FROM ", $from),
             bytes: concat!(
                 "SELECT CAST(coalesce(sum(s.bytes), 0) AS BIGINT) FROM (
-                    SELECT octet_length(r.tags) + octet_length(r.body) + coalesce(octet_length(r.klass), 0) AS bytes
+                    SELECT 4 * octet_length(r.tags) + octet_length(r.body) + coalesce(octet_length(r.klass), 0) AS bytes
                     FROM ",
                 $from,
                 ") AS s"
@@ -356,8 +361,6 @@ FROM recurring AS r WHERE r.queue = $1 AND r.next_at <= $2 ORDER BY r.next_at, r
 
 pub const IN_QUEUE: List =
     list!("recurring AS r WHERE r.queue = $3 ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
-
-pub const ALL: List = list!("recurring AS r ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
 
 /// The pages by key of the same lists.
 pub const IN_QUEUE_PAGES: PageStatements = PageStatements {
@@ -398,18 +401,20 @@ WITH RECURSIVE found (queue) AS (
     WHERE found.queue IS NOT NULL)
 SELECT queue FROM found WHERE queue IS NOT NULL";
 
-const SAVE: &str = "
+// Another server may have added one with the same ID.
+const ADD: &str = "
 INSERT INTO recurring (id, seq, queue, next_at, interval, made, backlog, priority, retries, klass, tags,
     body, version, cron, zone, held_next)
 SELECT text(0), int(1), int(2), int(3), int(4), int(5), int(6), real(7), int(8),
     text(9), text(10), text(11), int(12), text(13), text(14), int(15)
 FROM rows($1) WHERE true
-ON CONFLICT (id) DO UPDATE SET queue = excluded.queue, next_at = excluded.next_at,
-    interval = excluded.interval, made = excluded.made, backlog = excluded.backlog,
-    priority = excluded.priority, retries = excluded.retries, klass = excluded.klass,
-    tags = excluded.tags, body = excluded.body, version = excluded.version, cron = excluded.cron,
-    zone = excluded.zone, held_next = excluded.held_next
-WHERE recurring.version = excluded.version - 1";
+ON CONFLICT (id) DO NOTHING";
+
+const CHANGE: &str = "
+UPDATE recurring SET queue = int(2), next_at = int(3), interval = int(4), made = int(5), backlog = int(6),
+    priority = real(7), retries = int(8), klass = text(9), tags = text(10), body = text(11), version = int(12),
+    cron = text(13), zone = text(14), held_next = int(15)
+FROM rows($1) WHERE recurring.id = text(0) AND recurring.version = int(12) - 1";
 
 const DELETE: &str = "
 DELETE FROM recurring WHERE (id, version) IN (SELECT text(0), int(1) FROM rows($1))";

@@ -5,12 +5,12 @@ use crate::engine::error::Result;
 use crate::engine::model::job::QueueKey;
 use crate::engine::model::page::{OffsetPage, PageOf, PageStart, Position, Range};
 use crate::engine::model::recurring::{
-    ALL, ALL_PAGES, IN_QUEUE, IN_QUEUE_PAGES, LOAD, Recurring, recurring,
+    ALL_PAGES, IN_QUEUE, IN_QUEUE_PAGES, LOAD, Recurring, recurring,
 };
 use crate::engine::queries::job_lists::{reserve_for_jobs, size};
 use crate::engine::queries::job_pages::time_args;
 use crate::memory::holding;
-use crate::store::{Arg, Row, Statement};
+use crate::store::{Arg, Row, Statement, StoreError};
 
 impl Engine {
     /// The recurring job; `None` if it does not exist.
@@ -39,25 +39,21 @@ impl Engine {
         holding(self.deep_page_permit(page).await?, read).await
     }
 
-    /// The recurring jobs of a queue, or of all, by the time their next child is due. Without bodies, and without tags
-    /// of more than 16 KiB together.
-    pub async fn list_recurring(
-        &self,
-        queue: Option<&QueueKey>,
-        page: OffsetPage,
-    ) -> Result<Vec<Recurring>> {
+    /// The IDs of a queue's recurring jobs, by the time their next child is due.
+    pub async fn recurring_ids(&self, queue: &QueueKey, page: OffsetPage) -> Result<Vec<String>> {
         self.refresh_cache().await?;
-        let statement = match queue {
-            None => Statement::new(ALL.brief, args(page)),
-            Some(key) => match self.known_queues().get(key) {
-                None => return Ok(Vec::new()),
-                Some(queue) => Statement::new(IN_QUEUE.brief, args(page)).with(queue.id),
-            },
+        let Some(queue) = self.known_queues().get(queue) else {
+            return Ok(Vec::new());
         };
-        all(&self.readers().rows(statement).await?)
+        let ids = Statement::new(IN_QUEUE.ids, args(page)).with(queue.id);
+        let ids = holding(self.deep_page_permit(page).await?, self.readers().rows(ids));
+        let ids = ids.await?;
+        let ids = ids.iter().map(|row| row.text(0));
+        Ok(ids.collect::<Result<_, StoreError>>()?)
     }
 
-    /// A page by key of the recurring jobs that [`Engine::list_recurring`] returns.
+    /// A page by key of the recurring jobs of a queue, or of all, by the time their next child is due. Without bodies,
+    /// and without tags of more than 16 KiB together.
     pub async fn recurring_page(
         &self,
         queue: Option<&QueueKey>,

@@ -181,20 +181,24 @@ impl UnitOfWork {
     }
 
     fn recurring_writes(&mut self) -> Vec<Statement> {
-        let (mut saved, mut gone) = (Vec::new(), Vec::new());
+        let (mut added, mut changed, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         let mut all: Vec<_> = self.recurring.drain().collect();
         all.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         for (id, loaded) in &all {
             match &loaded.recurring {
                 _ if !loaded.changed => {}
-                Some(recurring) => saved.push((recurring, loaded.version + 1)),
+                Some(recurring) if loaded.version == 0 => added.push((recurring, 1)),
+                Some(recurring) => changed.push((recurring, loaded.version + 1)),
                 None if loaded.version > 0 => gone.push((id, loaded.version)),
                 None => {}
             }
         }
         let mut writes = Vec::new();
-        if !saved.is_empty() {
-            writes.push(recurring::save(&saved).exactly(saved.len()));
+        if !added.is_empty() {
+            writes.push(recurring::add(&added).exactly(added.len()));
+        }
+        if !changed.is_empty() {
+            writes.push(recurring::change(&changed).exactly(changed.len()));
         }
         if !gone.is_empty() {
             writes.push(recurring::delete(&gone).exactly(gone.len()));

@@ -149,9 +149,10 @@ impl Call {
         self.process(|| {
             let text = self.text()?;
             let whole: &RawValue = read(text)?;
-            match serde_json::from_str::<NewJob<'_>>(whole.get()) {
-                Ok(_) if text.trim_ascii_start().starts_with('{') => self.new_job(),
-                _ => Ok((minified(whole)?, minified(RawValue::NULL)?)),
+            let is_object = text.trim_ascii_start().starts_with('{');
+            match is_object && serde_json::from_str::<NewJob<'_>>(whole.get()).is_ok() {
+                true => self.new_job(),
+                false => Ok((minified(whole)?, minified(RawValue::NULL)?)),
             }
         })
     }
@@ -217,7 +218,7 @@ impl Call {
 
 fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ApiError> {
     serde_json::from_str(text)
-        .map_err(|error| ApiError::Bad(format!("invalid request body: {error}")))
+        .map_err(|error| ApiError::Bad(format!("invalid request body: {}", body::reason(&error))))
 }
 
 fn minified(json: &RawValue) -> Result<String, ApiError> {

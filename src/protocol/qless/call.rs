@@ -219,7 +219,10 @@ impl Call {
             fields.map_err(|error| {
                 ApiError::bad(
                     "body",
-                    &format!("the request body must be a JSON object: {error}"),
+                    &format!(
+                        "the request body must be a JSON object: {}",
+                        body::reason(&error)
+                    ),
                 )
             })?
         } else {

@@ -175,8 +175,7 @@ pub async fn list(api: &Api, call: &Call, queue: &QueueKey) -> Outcome {
         let views: Vec<_> = found.iter().map(|it| view(api, it)).collect();
         return Ok(Results::new(&views));
     }
-    let found = api.engine.list_recurring(Some(queue), page).await?;
-    let ids: Vec<_> = found.iter().map(|it| it.id.as_str()).collect();
+    let ids = api.engine.recurring_ids(queue, page).await?;
     Ok(Results::new(&ids))
 }
 

@@ -132,11 +132,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn json_error(error: &serde_json::Error) -> ApiError {
+    let why = format!("invalid request body: {}", body::reason(error));
     match error.classify() {
-        Category::Data => ApiError::Unprocessable(format!("invalid request body: {error}")),
-        Category::Io | Category::Syntax | Category::Eof => {
-            ApiError::Bad(format!("invalid request body: {error}"))
-        }
+        Category::Data => ApiError::Unprocessable(why),
+        Category::Io | Category::Syntax | Category::Eof => ApiError::Bad(why),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use switchyard::engine::{EffectiveState, Job, JobKey, Protocol, QueueKey, State, Time};
+use switchyard::engine::{EffectiveState, Job, JobKey, PageStart, Protocol, QueueKey, State, Time};
 
 use super::driver::Driver;
 use super::memory::{Key, Model, ModelJob, Scope};
@@ -137,7 +137,8 @@ pub async fn compare(driver: &Driver, model: &Model) -> Result<(), String> {
         );
         differ(&format!("recurring job {id}"), &found, &expected)?;
     }
-    let all = engine.list_recurring(None, PAGE).await.unwrap();
+    let all = engine.recurring_page(None, PageStart::First, PAGE.limit);
+    let all = all.await.unwrap().rows;
     differ(
         "number of recurring jobs",
         &all.len(),

@@ -338,3 +338,29 @@ async fn many_queues_can_be_created_on_both_servers_at_once() {
     }
     pair.assert_both_consistent().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_recurring_job_does_not_return_with_a_change_on_another_server() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let (one, other) = (&pair.one, &pair.other);
+    for round in 0..40 {
+        let id = format!("r{round}");
+        let path = format!("/recurring/{id}");
+        let item = json!({"id": id, "meta": null, "interval": 3600});
+        one.client().post("/recur/work", item).await.ok();
+        let changes = async {
+            // Until the job is gone.
+            for priority in 0.. {
+                let change = json!({ "priority": priority });
+                if other.client().post(&path, change).await.status == 404 {
+                    break;
+                }
+            }
+        };
+        let deletion = async { one.client().delete(&path).await.ok() };
+        let both = async { tokio::join!(changes, deletion) };
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(60), both);
+        assert!(ended.await.is_ok(), "{id} exists again");
+    }
+    pair.assert_both_consistent().await;
+}

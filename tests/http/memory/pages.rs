@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use reqwest::StatusCode;
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::check::run_statement;
@@ -140,4 +141,47 @@ async fn lists_of_1000_jobs_with_many_tags_occupy_little_memory() {
     ] {
         scene.assert_small(path, 90.0).await;
     }
+}
+
+/// Inserts 2,999 copies of the recurring job `r`.
+const RECURRING_COPIES: &str = "
+INSERT INTO recurring (id, seq, queue, next_at, interval, made, backlog, priority, retries, version, cron, zone, held_next,
+    klass, tags, body)
+WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2999)
+SELECT id || n, seq + n, queue, next_at, interval, made, backlog, priority, retries, version, cron, zone, held_next, klass,
+    tags, body FROM recurring CROSS JOIN numbers WHERE id = 'r'";
+
+/// 2,000 tags in 14 KB, which occupy 64 KB in memory.
+fn short_tags() -> Vec<String> {
+    (1_000..3_000).map(|n| n.to_string()).collect()
+}
+
+#[tokio::test]
+async fn the_ids_of_recurring_jobs_with_many_tags_occupy_little_memory() {
+    let scene = Scene::new().await;
+    let item = json!({"id": "r", "meta": null, "interval": 60, "tags": short_tags()});
+    let client = scene.server.at(0);
+    client
+        .post("/recur/work", json!({ "data": item }))
+        .await
+        .ok();
+    run_statement(&scene.path, RECURRING_COPIES).await;
+    scene
+        .assert_small("/jobs/recurring/work?limit=3000", 60.0)
+        .await;
+}
+
+#[tokio::test]
+async fn a_job_with_many_tags_is_not_copied_for_each_repetition_of_its_id() {
+    let scene = Scene::new().await;
+    let client = scene.server.at(0);
+    let item = json!({"id": "a", "meta": null, "tags": short_tags()});
+    client.add("work", item).await;
+    let path = format!("/jobs?{}", "id=a&".repeat(4_000));
+    let before = scene.server.peak_memory_mb();
+    let url = format!("http://{}{path}", scene.server.address);
+    let response = scene.server.http.get(url).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    let more = scene.server.peak_memory_mb() - before;
+    assert!(more < 60.0, "{more} MB");
 }

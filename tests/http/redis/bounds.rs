@@ -137,3 +137,28 @@ async fn the_replies_of_a_transaction_are_limited() {
     // The connection still works.
     assert_eq!(redis.call(&["PING"]).await, "PONG");
 }
+
+#[tokio::test]
+async fn canceling_a_complete_job_thousands_of_times_occupies_little_memory() {
+    let (server, address) = server(&["--trust-client-clock"]).await;
+    let tags: Vec<String> = (1_000..3_000).map(|n| n.to_string()).collect();
+    let worker = server.by("w").at(0);
+    worker
+        .add("q", json!({"id": "a", "meta": null, "tags": tags}))
+        .await;
+    worker.pop("q").await;
+    worker.complete("q", "a").await;
+    let mut redis = Redis::with(&address, CURRENT).await;
+    let before = server.peak_memory_mb();
+    let mut command = vec!["cancel"];
+    command.extend(["a"; 10_000]);
+    let canceled = redis.at(1, &command).await;
+    assert_eq!(
+        canceled.as_array().map(Vec::len),
+        Some(10_000),
+        "{canceled}"
+    );
+    let more = server.peak_memory_mb() - before;
+    assert!(more < 60.0, "{more} MB");
+    assert_eq!(server.client().state("a").await, "complete");
+}

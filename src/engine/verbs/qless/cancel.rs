@@ -41,9 +41,15 @@ impl Engine {
 
     /// Cancels jobs in several transactions.
     async fn cancel_in_parts(&self, keys: Vec<JobKey>, now: Option<Time>) -> Result<()> {
-        let ids: Arc<HashSet<String>> = Arc::new(keys.iter().map(|key| key.id.clone()).collect());
-        let check =
-            move |work: &mut UnitOfWork, key: &JobKey| dependents_if_cancellable(work, key, &ids);
+        let places = Arc::new(places(&keys));
+        let known = Arc::clone(&places);
+        // The place of a dependent needs less memory than its ID.
+        let check = move |work: &mut UnitOfWork, key: &JobKey| {
+            let is_named = |id: &str| known.contains_key(id);
+            let dependents = dependents_if_cancellable(work, key, is_named)?;
+            let places = dependents.iter().filter_map(|id| known.get(id));
+            Ok(places.copied().collect::<Vec<usize>>())
+        };
         // The first dependents of each job suffice to refuse most requests. They are loaded with the job.
         let need_first = |needs: &mut Needs, key: &JobKey| {
             needs.job(key);
@@ -66,7 +72,7 @@ impl Engine {
             check_edges(edges)?;
         }
         let cancel = |work: &mut UnitOfWork, key: &JobKey| cancel(work, std::slice::from_ref(key));
-        let keys = dependents_first(keys, &checked);
+        let keys = dependents_first(keys, &places, &checked);
         let need = |needs: &mut Needs, key: &JobKey| {
             needs.job(key);
             needs.deletes = true;
@@ -81,9 +87,9 @@ impl Engine {
 /// # Errors
 /// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not in `keys` depends on one of them.
 pub fn cancel(work: &mut UnitOfWork, keys: &[JobKey]) -> Result<()> {
-    let ids = keys.iter().map(|key| key.id.clone()).collect();
+    let ids: HashSet<&str> = keys.iter().map(|key| key.id.as_str()).collect();
     for key in keys {
-        dependents_if_cancellable(work, key, &ids)?;
+        dependents_if_cancellable(work, key, |id| ids.contains(id))?;
     }
     for key in keys {
         let Some(job) = work.job(key) else { continue };
@@ -104,25 +110,25 @@ pub fn cancel(work: &mut UnitOfWork, keys: &[JobKey]) -> Result<()> {
     Ok(())
 }
 
-/// The dependents of a job, if it may be canceled together with the jobs in `ids`.
+/// The dependents of a job, if it may be canceled together with the jobs that `is_named` names.
 ///
 /// # Errors
-/// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if a job that is not in `ids` depends on it.
-pub fn dependents_if_cancellable(
-    work: &UnitOfWork,
+/// [`Error::AlreadyComplete`]; [`Error::HasDependents`] if another job depends on it.
+fn dependents_if_cancellable<'a>(
+    work: &'a UnitOfWork,
     key: &JobKey,
-    ids: &HashSet<String>,
-) -> Result<Vec<String>> {
+    is_named: impl Fn(&str) -> bool,
+) -> Result<&'a [String]> {
     let Some(job) = work.job(key) else {
-        return Ok(Vec::new());
+        return Ok(&[]);
     };
     if job.state == State::Complete {
         return Err(Error::AlreadyComplete { id: key.id.clone() });
     }
-    let others = job.dependents.iter().filter(|id| !ids.contains(*id));
+    let others = job.dependents.iter().filter(|id| !is_named(id));
     let others: Vec<String> = others.cloned().collect();
     if others.is_empty() {
-        return Ok(job.dependents.clone());
+        return Ok(&job.dependents);
     }
     Err(Error::HasDependents {
         id: key.id.clone(),
@@ -141,10 +147,18 @@ fn check_edges(edges: usize) -> Result<()> {
     Ok(())
 }
 
-/// Orders the jobs so that each comes after its dependents. `dependents` has the dependents' IDs for each job.
-fn dependents_first(keys: Vec<JobKey>, dependents: &[Vec<String>]) -> Vec<JobKey> {
-    let ids = keys.iter().map(|key| key.id.as_str());
-    let places: HashMap<&str, usize> = ids.enumerate().map(|(place, id)| (id, place)).collect();
+/// The place of each ID in the list.
+fn places(keys: &[JobKey]) -> HashMap<String, usize> {
+    let ids = keys.iter().map(|key| key.id.clone());
+    ids.enumerate().map(|(place, id)| (id, place)).collect()
+}
+
+/// Orders the jobs so that each comes after its dependents. `dependents` has their places for each job.
+fn dependents_first(
+    keys: Vec<JobKey>,
+    places: &HashMap<String, usize>,
+    dependents: &[Vec<usize>],
+) -> Vec<JobKey> {
     let of = |place: usize| dependents.get(place).into_iter().flatten();
     let mut order = Vec::with_capacity(keys.len());
     let mut seen = vec![false; keys.len()];
@@ -163,11 +177,9 @@ fn dependents_first(keys: Vec<JobKey>, dependents: &[Vec<String>]) -> Vec<JobKey
                 continue;
             }
             open.push((place, true));
-            let others = of(place).filter_map(|id| places.get(id.as_str()));
-            open.extend(others.map(|other| (*other, false)));
+            open.extend(of(place).map(|other| (*other, false)));
         }
     }
-    drop(places);
     let mut keys: Vec<Option<JobKey>> = keys.into_iter().map(Some).collect();
     let taken = order
         .into_iter()
@@ -180,12 +192,16 @@ mod tests {
     use super::*;
 
     fn order(dependents: &[(&str, &[&str])]) -> Vec<String> {
-        let keys = dependents.iter().map(|(id, _)| JobKey::qless(*id));
-        let lists = dependents.iter().map(|(_, ids)| ids.iter());
-        let lists: Vec<Vec<String>> = lists
-            .map(|ids| ids.map(|id| (*id).to_owned()).collect())
+        let keys: Vec<_> = dependents
+            .iter()
+            .map(|(id, _)| JobKey::qless(*id))
             .collect();
-        let keys = dependents_first(keys.collect(), &lists);
+        let places = places(&keys);
+        let lists = dependents.iter().map(|(_, ids)| ids.iter());
+        let lists: Vec<Vec<usize>> = lists
+            .map(|ids| ids.map(|id| places[*id]).collect())
+            .collect();
+        let keys = dependents_first(keys, &places, &lists);
         keys.into_iter().map(|key| key.id).collect()
     }
 
@@ -211,11 +227,11 @@ mod tests {
     #[test]
     fn a_chain_of_ten_thousand_is_no_deeper_than_one() {
         let ids: Vec<String> = (0..10_000).map(|n| n.to_string()).collect();
-        let keys = ids.iter().map(JobKey::qless).collect();
-        let mut dependents: Vec<Vec<String>> =
-            ids.iter().skip(1).map(|id| vec![id.clone()]).collect();
+        let keys: Vec<_> = ids.iter().map(JobKey::qless).collect();
+        let mut dependents: Vec<Vec<usize>> = (1..ids.len()).map(|place| vec![place]).collect();
         dependents.push(Vec::new());
-        let found = dependents_first(keys, &dependents);
+        let places = places(&keys);
+        let found = dependents_first(keys, &places, &dependents);
         assert!(found.iter().map(|key| &key.id).eq(ids.iter().rev()));
     }
 

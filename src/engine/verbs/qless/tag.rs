@@ -9,7 +9,8 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::ItemResults;
+use crate::engine::verbs::{EACH_MAX, ItemResults};
+use crate::memory::{SMALL_MAX, reserve};
 
 /// Tags per job. Each is a row of its own, and to add or delete all of them takes one transaction.
 const TAGS_MAX: usize = 2_000;
@@ -44,6 +45,39 @@ impl Engine {
         change: Change,
     ) -> ItemResults<Vec<String>> {
         let left = ResultSpace::default();
+        let (mut results, mut bytes) = (Vec::with_capacity(jobs.len()), 0);
+        for some in jobs.chunks(EACH_MAX) {
+            let done = self.change_some_tags(some.to_vec(), now, change, left.clone());
+            let failure = match done.await {
+                Err(error) if results.is_empty() => return Err(error),
+                Err(error) => Some(error),
+                Ok(done) => {
+                    let tags = done.iter().flatten().flatten();
+                    let more: usize = tags.map(|tag| tag.len() + TAG_BYTES).sum();
+                    results.extend(done);
+                    bytes += more;
+                    match bytes > SMALL_MAX {
+                        true => reserve(more).await.err().map(Error::from),
+                        false => None,
+                    }
+                }
+            };
+            if let Some(error) = failure {
+                // The remaining items have the same error.
+                results.resize_with(jobs.len(), || Err(error.clone()));
+                break;
+            }
+        }
+        Ok(results)
+    }
+
+    async fn change_some_tags(
+        &self,
+        jobs: Vec<(JobKey, Vec<String>)>,
+        now: Option<Time>,
+        change: Change,
+        left: ResultSpace,
+    ) -> ItemResults<Vec<String>> {
         self.apply_in_batches(jobs, now, need_of_tagged, move |work, (key, tags)| {
             match change {
                 Change::Add => {

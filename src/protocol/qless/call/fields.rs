@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
 use super::ITEMS_MAX;
@@ -41,8 +41,49 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                 }
                 Ok(Fields(fields))
             }
+
+            // The usual message would repeat the text, however long.
+            fn visit_str<E: Error>(self, _: &str) -> Result<Fields<'de>, E> {
+                Err(E::invalid_type(Unexpected::Other("string"), &self))
+            }
         }
-        deserializer.deserialize_map(Object)
+        deserializer.deserialize_any(Object)
+    }
+}
+
+/// A number.
+struct Number(f64);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyNumber;
+        impl Visitor<'_> for AnyNumber {
+            type Value = Number;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number")
+            }
+
+            fn visit_f64<E>(self, number: f64) -> Result<Number, E> {
+                Ok(Number(number))
+            }
+
+            #[expect(clippy::cast_precision_loss, reason = "as for any JSON number")]
+            fn visit_i64<E>(self, number: i64) -> Result<Number, E> {
+                Ok(Number(number as f64))
+            }
+
+            #[expect(clippy::cast_precision_loss, reason = "as for any JSON number")]
+            fn visit_u64<E>(self, number: u64) -> Result<Number, E> {
+                Ok(Number(number as f64))
+            }
+
+            // The usual message would repeat the text, however long.
+            fn visit_str<E: Error>(self, _: &str) -> Result<Number, E> {
+                Err(E::invalid_type(Unexpected::Other("string"), &self))
+            }
+        }
+        deserializer.deserialize_any(AnyNumber)
     }
 }
 
@@ -125,8 +166,9 @@ impl<'a> Fields<'a> {
     /// A finite number; `None` if it is missing.
     pub fn number(&self, field: &'static str) -> Result<Option<f64>, ApiError> {
         Ok(self
-            .read::<Option<f64>>(field, "a number")?
+            .read::<Option<Number>>(field, "a number")?
             .flatten()
+            .map(|Number(number)| number)
             .filter(|number| number.is_finite()))
     }
 

@@ -37,8 +37,8 @@ pub async fn jobs(mut call: Call<'_>) -> Outcome {
     let queue = call.arguments.queue()?;
     if state == "recurring" {
         let page = call.arguments.page()?;
-        let jobs = call.engine.list_recurring(Some(&queue), page).await?;
-        let ids = jobs.into_iter().map(|job| Reply::Text(job.id));
+        let ids = call.engine.recurring_ids(&queue, page).await?;
+        let ids = ids.into_iter().map(Reply::Text);
         return Ok(Reply::List(ids.collect()));
     }
     match EffectiveState::parse(&state) {

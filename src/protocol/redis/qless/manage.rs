@@ -4,7 +4,7 @@ use super::error::CommandError;
 use super::view::{self, OptionsView, Table, option_text};
 use super::{Call, Outcome, integer, json, only};
 use crate::engine::{
-    Config, Depend, Error, JobKey, NOTE_BYTES_MAX, QueueKey, Result as EngineResult, State,
+    Config, Depend, Error, JobKey, NOTE_BYTES_MAX, QueueKey, Result as EngineResult,
 };
 use crate::protocol::long_list;
 use crate::protocol::qless::{Fields, TOP_TAG};
@@ -35,12 +35,9 @@ pub async fn cancel(mut call: Call<'_>) -> Outcome {
 }
 
 async fn incomplete(call: &Call<'_>, keys: Vec<JobKey>) -> Result<Vec<JobKey>, CommandError> {
-    let jobs = call.engine.short_jobs_by_key(&keys).await?;
-    let left = keys.into_iter().zip(jobs).filter(|(_, job)| {
-        let job = job.as_ref();
-        job.is_none_or(|job| job.state != State::Complete)
-    });
-    Ok(left.map(|(key, _)| key).collect())
+    let complete = call.engine.complete_jobs(&keys).await?;
+    let left = keys.into_iter().filter(|key| !complete.contains(key));
+    Ok(left.collect())
 }
 
 pub async fn time_out(mut call: Call<'_>) -> Outcome {
