@@ -57,7 +57,7 @@ pub enum LogEvent<'a> {
 
 /// Characters of a failure's message in its event, and their bytes as JSON within JSON. The job keeps the whole message.
 const MESSAGE_CHARS: usize = 1_000;
-const MESSAGE_BYTES: usize = 4_000;
+const MESSAGE_BYTES: usize = 4_500;
 
 /// The beginning of a failure's message: up to [`MESSAGE_CHARS`] characters, which have up to [`MESSAGE_BYTES`] bytes.
 pub fn excerpt(message: &str) -> &str {

@@ -161,10 +161,7 @@ async fn the_ids_of_recurring_jobs_with_many_tags_occupy_little_memory() {
     let scene = Scene::new().await;
     let item = json!({"id": "r", "meta": null, "interval": 60, "tags": short_tags()});
     let client = scene.server.at(0);
-    client
-        .post("/recur/work", json!({ "data": item }))
-        .await
-        .ok();
+    client.post("/recur/work", item).await.ok();
     run_statement(&scene.path, RECURRING_COPIES).await;
     scene
         .assert_small("/jobs/recurring/work?limit=3000", 60.0)
