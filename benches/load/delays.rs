@@ -127,6 +127,8 @@ fn requests() -> Vec<Request> {
 }
 
 fn of_many_jobs() -> Vec<Request> {
+    let jobs = list(&|n| format!(r#"{{"id":"a{n}","meta":null}}"#));
+    let complete = format!(r#"{{"host":"w","data":{jobs}}}"#);
     vec![
         ("qless put", "POST", "/add/heavy", put("a"), 200),
         ("qless put again", "POST", "/add/heavy", put("a"), 200),
@@ -137,13 +139,7 @@ fn of_many_jobs() -> Vec<Request> {
             String::new(),
             200,
         ),
-        (
-            "qless complete",
-            "POST",
-            "/complete/heavy?host=w",
-            data(&|n| format!(r#"{{"id":"a{n}","meta":null}}"#)),
-            200,
-        ),
+        ("qless complete", "POST", "/complete/heavy", complete, 200),
     ]
 }
 
@@ -191,8 +187,8 @@ fn of_dependencies() -> Vec<Request> {
         (
             "qless complete of the job",
             "POST",
-            "/complete/root?host=w",
-            root(),
+            "/complete/root",
+            r#"{"host":"w","data":{"id":"root","meta":null}}"#.to_owned(),
             200,
         ),
     ]
