@@ -37,7 +37,8 @@ pub struct Monitoring {
     pub log_requests: bool,
     /// Export traces with OpenTelemetry's protocol, over HTTP with protobuf, to this collector, such as
     /// http://127.0.0.1:4318. The path /v1/traces is appended. The server reads the other settings from OpenTelemetry's
-    /// own variables, such as OTEL_TRACES_SAMPLER. Release builds, packages and `make serve` can export; a plain cargo build needs the feature otlp [default: none].
+    /// own variables, such as OTEL_TRACES_SAMPLER. Release builds, packages and `make serve` can export; a plain cargo
+    /// build needs the feature otlp [default: none].
     #[arg(
         long,
         env = "SWITCHYARD_OTLP_ENDPOINT",

@@ -22,7 +22,7 @@ async fn sign_in(server: &Server) -> String {
     let client = client.redirect(reqwest::redirect::Policy::none());
     let client = client.build().unwrap();
     let mut response = None;
-    for name in ["nobody", "olga"] {
+    for name in ["unknown", "olga"] {
         let form = [("name", name), ("secret", OPERATOR_KEY)];
         let request = client.post(format!("{root}/ui/login")).form(&form);
         let request = request.header("origin", &root);
