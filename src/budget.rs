@@ -125,13 +125,17 @@ impl<'de, const MAX: usize, T: Deserialize<'de>> Deserialize<'de> for UpTo<MAX, 
                 Ok(UpTo(elements))
             }
 
-            // The usual message would repeat the text, however long.
             fn visit_str<E: de::Error>(self, _: &str) -> Result<Self::Value, E> {
-                Err(E::invalid_type(Unexpected::Other("string"), &self))
+                Err(wrong_text(&self))
             }
         }
         deserializer.deserialize_any(Array(PhantomData))
     }
+}
+
+/// The error of a visitor for a text of the wrong type. The usual one would repeat the text, however long.
+pub fn wrong_text<E: de::Error>(expected: &dyn de::Expected) -> E {
+    E::invalid_type(Unexpected::Other("string"), expected)
 }
 
 #[cfg(test)]

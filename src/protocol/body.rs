@@ -9,6 +9,7 @@ use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
 use crate::blocking;
+use crate::budget::wrong_text;
 use crate::engine::{Error, RESPONSE_BYTES_MAX};
 use crate::memory;
 
@@ -50,9 +51,8 @@ impl<'de> Deserialize<'de> for Whole {
                 Ok(Whole(whole))
             }
 
-            // The usual message would repeat the text, however long.
             fn visit_str<E: de::Error>(self, _: &str) -> Result<Whole, E> {
-                Err(E::invalid_type(Unexpected::Other("string"), &self))
+                Err(wrong_text(&self))
             }
         }
         deserializer.deserialize_any(Number)

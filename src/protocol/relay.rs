@@ -97,8 +97,7 @@ async fn next(api: Api, call: Call) -> Outcome {
     if jobs.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let texts = |job: &Job| job.body.len() + job.work_state.as_ref().map_or(0, String::len);
-    let bytes = jobs.iter().map(texts).sum();
+    let bytes = jobs.iter().map(Job::text_bytes).sum();
     let text = body::process(bytes, || body::text(&views(&jobs, &queue)))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }

@@ -64,19 +64,20 @@ impl Rounds {
         failures.is_some_and(|failures| failures.until > Instant::now())
     }
 
+    fn failures(&self, operation: i64, state: OperationState) -> u32 {
+        let failures = self.failures.get(&(operation, state));
+        failures.map_or(0, |failures| failures.count)
+    }
+
     /// The maximum number of jobs in the next batch: half as many after each failure.
     fn batch_max(&self, operation: i64, state: OperationState) -> usize {
-        let failures = self.failures.get(&(operation, state));
-        let halvings = failures.map_or(0, |failures| failures.count);
+        let halvings = self.failures(operation, state);
         BATCH.checked_shr(halvings).unwrap_or_default().max(1)
     }
 
     /// Notes that a batch has failed. Returns the delay.
     fn failed(&mut self, operation: i64, state: OperationState) -> Duration {
-        let count = self
-            .failures
-            .get(&(operation, state))
-            .map_or(0, |it| it.count);
+        let count = self.failures(operation, state);
         let delay = FIRST_DELAY.saturating_mul(2_u32.saturating_pow(count));
         let delay = delay.min(DELAY_MAX);
         let failures = Failures {
@@ -158,7 +159,7 @@ impl Engine {
 
     /// Runs one batch of each running operation. Returns whether there were any that are not delayed.
     pub(super) async fn run_operation_round(&self, rounds: &mut Rounds) -> Result<bool> {
-        // Those that are delayed leave their turns to others.
+        // Delayed operations do not count.
         let max = AT_ONCE_MAX + rounds.failures.len();
         let active = Statement::new(rows::ACTIVE, [(max as i64).into()]);
         let active = self.readers().rows(active).await?;

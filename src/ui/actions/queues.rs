@@ -164,9 +164,7 @@ pub async fn pause_queues(
     back: String,
 ) -> Result<(), PageError> {
     act(&PAUSE_QUEUES, &back, async |context| {
-        let count = context.engine.known_queues().count();
-        let selected = selected_queues(&context.engine, only, queues, &of, q, &state);
-        let selected = poll_blocking_if_many(count, selected).await?;
+        let selected = selected(&context.engine, only, queues, &of, q, &state).await?;
         let pause = new_pause(&context, &pause)?;
         let end = end_text(&context.engine, &pause);
         let changed = context.engine.pause_queues(&selected, Some(pause)).await?;
@@ -193,9 +191,7 @@ pub async fn resume_queues(
     back: String,
 ) -> Result<(), PageError> {
     act(&RESUME_QUEUES, &back, async |context| {
-        let count = context.engine.known_queues().count();
-        let selected = selected_queues(&context.engine, only, queues, &of, q, &state);
-        let selected = poll_blocking_if_many(count, selected).await?;
+        let selected = selected(&context.engine, only, queues, &of, q, &state).await?;
         let changed = context.engine.pause_queues(&selected, None).await?;
         Ok(done("resumed", "", changed, &selected).into())
     })
@@ -203,7 +199,7 @@ pub async fn resume_queues(
 }
 
 /// The listed queues that a form names.
-async fn selected_queues(
+async fn selected(
     engine: &Engine,
     only: String,
     queues: Vec<String>,
@@ -211,28 +207,31 @@ async fn selected_queues(
     q: String,
     state: &str,
 ) -> Result<Vec<QueueKey>, String> {
-    let mut listed = load_queues(engine)
-        .await
-        .map_err(|error| error.to_string())?;
-    listed.retain(|row| row.queue_ref.protocol != Protocol::Jobq);
-    if only.is_empty() && of == "all" {
-        let (filter, now) = (QueueFilter::parse(q, state), engine.now(None).0);
-        listed.retain(|row| filter.matches(row, now));
-    } else {
-        let names = if only.is_empty() { queues } else { vec![only] };
-        let names: HashSet<QueueRef> = names.iter().map(|name| queue_at(name)).collect();
-        if names.is_empty() {
-            return Err("no queues are selected".to_owned());
+    let select = async {
+        let mut listed = load_queues(engine)
+            .await
+            .map_err(|error| error.to_string())?;
+        listed.retain(|row| row.queue_ref.protocol != Protocol::Jobq);
+        if only.is_empty() && of == "all" {
+            let (filter, now) = (QueueFilter::parse(q, state), engine.now(None).0);
+            listed.retain(|row| filter.matches(row, now));
+        } else {
+            let names = if only.is_empty() { queues } else { vec![only] };
+            let names: HashSet<QueueRef> = names.iter().map(|name| queue_at(name)).collect();
+            if names.is_empty() {
+                return Err("no queues are selected".to_owned());
+            }
+            listed.retain(|row| names.contains(&row.queue_ref));
+            if listed.len() < names.len() {
+                return Err(
+                    "one of the queues no longer exists or cannot be paused; nothing was changed"
+                        .to_owned(),
+                );
+            }
         }
-        listed.retain(|row| names.contains(&row.queue_ref));
-        if listed.len() < names.len() {
-            return Err(
-                "one of the queues no longer exists or cannot be paused; nothing was changed"
-                    .to_owned(),
-            );
-        }
-    }
-    Ok(listed.iter().map(|row| key(&row.queue_ref)).collect())
+        Ok(listed.iter().map(|row| key(&row.queue_ref)).collect())
+    };
+    poll_blocking_if_many(engine.known_queues().count(), select).await
 }
 
 /// How many queues have been paused or resumed.

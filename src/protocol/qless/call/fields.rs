@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Unexpected, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::ITEMS_MAX;
-use crate::budget::UpTo;
+use crate::budget::{UpTo, wrong_text};
 pub use crate::engine::wrong_name;
 use crate::engine::{NAME_BYTES_MAX, Time, invalid_class_reason};
 use crate::memory;
@@ -42,48 +42,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                 Ok(Fields(fields))
             }
 
-            // The usual message would repeat the text, however long.
             fn visit_str<E: Error>(self, _: &str) -> Result<Fields<'de>, E> {
-                Err(E::invalid_type(Unexpected::Other("string"), &self))
+                Err(wrong_text(&self))
             }
         }
         deserializer.deserialize_any(Object)
-    }
-}
-
-/// A number.
-struct Number(f64);
-
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyNumber;
-        impl Visitor<'_> for AnyNumber {
-            type Value = Number;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number")
-            }
-
-            fn visit_f64<E>(self, number: f64) -> Result<Number, E> {
-                Ok(Number(number))
-            }
-
-            #[expect(clippy::cast_precision_loss, reason = "as for any JSON number")]
-            fn visit_i64<E>(self, number: i64) -> Result<Number, E> {
-                Ok(Number(number as f64))
-            }
-
-            #[expect(clippy::cast_precision_loss, reason = "as for any JSON number")]
-            fn visit_u64<E>(self, number: u64) -> Result<Number, E> {
-                Ok(Number(number as f64))
-            }
-
-            // The usual message would repeat the text, however long.
-            fn visit_str<E: Error>(self, _: &str) -> Result<Number, E> {
-                Err(E::invalid_type(Unexpected::Other("string"), &self))
-            }
-        }
-        deserializer.deserialize_any(AnyNumber)
     }
 }
 
@@ -165,10 +128,16 @@ impl<'a> Fields<'a> {
 
     /// A finite number; `None` if it is missing.
     pub fn number(&self, field: &'static str) -> Result<Option<f64>, ApiError> {
+        // The error of serde would repeat the text, however long.
+        if self
+            .get(field)
+            .is_some_and(|raw| raw.get().starts_with('"'))
+        {
+            return Err(ApiError::bad(field, &format!("{field} must be a number")));
+        }
         Ok(self
-            .read::<Option<Number>>(field, "a number")?
+            .read::<Option<f64>>(field, "a number")?
             .flatten()
-            .map(|Number(number)| number)
             .filter(|number| number.is_finite()))
     }
 
