@@ -1,6 +1,6 @@
-//! The audit log: one entry per action in the dashboard or on the command line. A handle of the engine that carries an
-//! actor ([`Engine::acting_as`]) has transactions of its own, and each records what it changes in the same commit. The
-//! outcome is added afterwards ([`Engine::record_outcome`]), even if nothing was changed.
+//! The audit log: one entry per action in the dashboard, or with a command that uses it. A handle of the engine that
+//! carries an actor ([`Engine::acting_as`]) has transactions of its own, and each records what it changes in the same
+//! commit. The outcome is added afterwards ([`Engine::record_outcome`]), even if nothing was changed.
 //!
 //! Entries contain no payloads and no secrets. Each outcome is also a line of the log ([`AUDIT_TARGET`]), because old
 //! entries are deleted.
@@ -82,6 +82,11 @@ pub struct AuditEntry {
 }
 
 impl AuditEntry {
+    /// The outcome in exports and in the log.
+    pub fn outcome(done: bool) -> &'static str {
+        if done { "done" } else { "refused" }
+    }
+
     /// The bytes of its texts.
     pub fn text_bytes(&self) -> usize {
         let actor = &self.actor;
@@ -284,7 +289,8 @@ impl Engine {
     }
 }
 
-/// One line of the log for each outcome. As strings, because the log escapes only those.
+/// One line of the log for each outcome. As strings, because the log escapes only those. The fields have the names of
+/// the exports, except `object`: `target` and `message` are fields of every line.
 fn log_outcome(actor: &Actor, done: bool, message: &str) {
     tracing::info!(
         target: AUDIT_TARGET,
@@ -293,8 +299,8 @@ fn log_outcome(actor: &Actor, done: bool, message: &str) {
         action = actor.action.as_str(),
         object = truncate(&actor.target).as_str(),
         from = actor.source.as_str(),
-        done,
-        outcome = truncate(message).as_str(),
+        outcome = AuditEntry::outcome(done),
+        result = truncate(message).as_str(),
         "a dashboard action"
     );
 }

@@ -126,7 +126,7 @@ async fn changes_of_many_jobs_are_counted_and_the_first_are_named() {
     );
     let entry = newest(&anna, "respawn").await;
     assert_eq!(entry["items"], 60);
-    assert_eq!(entry["said"], "Respawned 60 dead jobs in shop/mail.");
+    assert_eq!(entry["result"], "Respawned 60 dead jobs in shop/mail.");
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn the_audit_log_names_the_group_of_a_retry() {
     let (.., target) = noted(&anna, "retry_group", &form).await;
     assert_eq!(target, "failures Lost");
     let entry = newest(&anna, "retry_group").await;
-    assert_eq!(entry["said"], "Operation started.");
+    assert_eq!(entry["result"], "Operation started.");
 }
 
 #[tokio::test]
@@ -378,7 +378,7 @@ async fn the_audit_log_records_rejected_actions_with_reasons() {
             (&json!(who), &json!(action))
         );
         assert_eq!(entry["outcome"], "refused");
-        let outcome = entry["said"].as_str().unwrap();
+        let outcome = entry["result"].as_str().unwrap();
         assert!(outcome.contains(said), "{outcome}");
         assert_eq!(
             (&entry["before"], &entry["after"]),
@@ -392,7 +392,7 @@ async fn the_audit_log_records_rejected_actions_with_reasons() {
 }
 
 #[tokio::test]
-async fn an_entry_names_user_and_source() {
+async fn an_entry_names_user_and_address() {
     let (server, anna) = scene().await;
     server.by("w").add_ids("mail", &["a"]).await;
     let (olga, _) = Browser::at(&server).signed_in("olga", OPERATOR_KEY).await;
@@ -409,7 +409,7 @@ async fn an_entry_names_user_and_source() {
         (&json!("olga"), &json!("operator"))
     );
     assert_eq!(entry["request_id"], request_id.as_str());
-    assert_eq!(entry["source"], "127.0.0.1");
+    assert_eq!(entry["from"], "127.0.0.1");
     assert_eq!(entry["link"], "/ui/jobs/a");
     assert!(entry["at"].as_str().unwrap().ends_with('Z'));
 }

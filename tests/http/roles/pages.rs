@@ -286,5 +286,5 @@ async fn only_a_form_of_the_dashboard_runs_the_check() {
     assert_eq!(checked.status(), 200);
     assert!(checked.text().await.unwrap().contains(FOUND));
     let entry = anna.audit("").await.remove(0);
-    assert_eq!([&entry["action"], &entry["said"]], ["check", FOUND]);
+    assert_eq!([&entry["action"], &entry["result"]], ["check", FOUND]);
 }

@@ -53,7 +53,7 @@ async fn a_pause_shows_its_reason_its_end_and_its_user() {
         after["until"].as_str().is_some_and(|it| it.ends_with('Z')),
         "{entry}"
     );
-    let said = entry["said"].as_str().unwrap();
+    let said = entry["result"].as_str().unwrap();
     assert!(said.starts_with("Queue “mail” paused until 2"), "{said}");
     let shown = row(&olga, "mail").await;
     let pause = &shown["pause"];
@@ -106,7 +106,7 @@ async fn a_pause_that_is_not_valid_changes_nothing() {
         anna.act("pause_queue", &form).await;
         let entry = anna.audit("").await.remove(0);
         assert_eq!(entry["outcome"], "refused", "{entry}");
-        assert!(entry["said"].as_str().unwrap().contains(why), "{entry}");
+        assert!(entry["result"].as_str().unwrap().contains(why), "{entry}");
     }
     assert_eq!(paused(&anna, &["mail"]).await, [false]);
 }
@@ -127,7 +127,7 @@ async fn several_and_all_queues_are_paused_and_resume() {
     ];
     olga.act("pause_queues", &several).await;
     assert_eq!(
-        newest(&anna, "pause_queues").await["said"],
+        newest(&anna, "pause_queues").await["result"],
         "2 queues paused."
     );
     assert_eq!(paused(&olga, &all).await, [true, false, true]);
@@ -138,12 +138,12 @@ async fn several_and_all_queues_are_paused_and_resume() {
     let matching = [("of", "all"), ("q", "MAI")];
     olga.act("pause_queues", &matching).await;
     let entry = newest(&anna, "pause_queues").await;
-    assert_eq!(entry["said"], "2 queues paused.");
+    assert_eq!(entry["result"], "2 queues paused.");
     assert_eq!(entry["target"], "all queues that match “MAI”");
     assert_eq!(paused(&olga, &all).await, [true, true, true]);
     olga.act("resume_queues", &[("of", "all")]).await;
     assert_eq!(
-        newest(&anna, "resume_queues").await["said"],
+        newest(&anna, "resume_queues").await["result"],
         "3 queues resumed."
     );
     assert_eq!(paused(&olga, &all).await, [false, false, false]);

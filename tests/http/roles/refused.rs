@@ -18,7 +18,7 @@ async fn rejected_actions_of_a_minute_share_an_entry() {
     let entries = vera.audit("?action=cancel").await;
     // The minute may have ended in the meantime.
     assert!((1..=3).contains(&entries.len()), "{entries:?}");
-    let said = entries.iter().map(|entry| entry["said"].as_str().unwrap());
+    let said = entries.iter().map(|entry| entry["result"].as_str().unwrap());
     let counted = said
         .filter(|said| said.contains("Rejected at least"))
         .count();
@@ -57,7 +57,7 @@ async fn the_audit_log_records_failed_sign_ins() {
     let entries = browser.audit("?action=sign_in").await;
     let names: Vec<_> = entries
         .iter()
-        .map(|entry| (&entry["who"], &entry["outcome"], &entry["source"]))
+        .map(|entry| (&entry["who"], &entry["outcome"], &entry["from"]))
         .map(|(who, outcome, source)| {
             assert_eq!((outcome, source), (&"refused".into(), &"127.0.0.1".into()));
             who.as_str().unwrap()
@@ -170,7 +170,7 @@ async fn an_invalid_form_cannot_hide_a_forbidden_action() {
         let entries = vera.audit(&format!("?action={action}")).await;
         assert_eq!(entries.len(), 1, "{action}: {entries:?}");
         assert_eq!(entries[0]["target"], "");
-        let said = entries[0]["said"].as_str().unwrap();
+        let said = entries[0]["result"].as_str().unwrap();
         assert!(said.starts_with("Requires the "), "{said}");
     }
 }

@@ -131,7 +131,7 @@ async fn a_user_cannot_take_more_than_5000_actions_at_once() {
     let newest = browser.audit("?who=olga").await.remove(0);
     assert_eq!(newest["outcome"], "refused", "{newest}");
     assert!(
-        newest["said"]
+        newest["result"]
             .as_str()
             .unwrap()
             .starts_with("Too many actions."),

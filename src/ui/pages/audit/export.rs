@@ -21,13 +21,9 @@ struct Exported<'a> {
     after: Option<&'a RawValue>,
     items: i64,
     outcome: &'static str,
-    said: &'a str,
+    result: &'a str,
     request_id: &'a str,
-    source: &'a str,
-}
-
-fn outcome(entry: &AuditEntry) -> &'static str {
-    if entry.done { "done" } else { "refused" }
+    from: &'a str,
 }
 
 /// The entries as JSON.
@@ -48,10 +44,10 @@ pub fn audit_json(entries: &[AuditEntry], more: bool) -> String {
         before: serde_json::from_str(&entry.before).ok(),
         after: serde_json::from_str(&entry.after).ok(),
         items: entry.items,
-        outcome: outcome(entry),
-        said: &entry.message,
+        outcome: AuditEntry::outcome(entry.done),
+        result: &entry.message,
         request_id: &entry.actor.request_id,
-        source: &entry.actor.source,
+        from: &entry.actor.source,
     });
     let export = Export {
         entries: entries.collect(),
@@ -63,7 +59,7 @@ pub fn audit_json(entries: &[AuditEntry], more: bool) -> String {
 /// The entries as CSV (RFC 4180).
 pub fn audit_csv(entries: &[AuditEntry]) -> String {
     let mut csv = String::from(
-        "at,who,role,action,target,before,after,items,outcome,said,request_id,source\r\n",
+        "at,who,role,action,target,before,after,items,outcome,result,request_id,from\r\n",
     );
     for entry in entries {
         let (at, items) = (iso(entry.at.0), entry.items.to_string());
@@ -77,7 +73,7 @@ pub fn audit_csv(entries: &[AuditEntry]) -> String {
             &entry.before,
             &entry.after,
             &items,
-            outcome(entry),
+            AuditEntry::outcome(entry.done),
             &entry.message,
             &actor.request_id,
             &actor.source,
