@@ -23,7 +23,7 @@ target := $(shell uname -m)-unknown-linux-musl
 
 help: ## print this help
 	@sed -n -e 's/^##@ \(.*\)/\n\1/p' -e 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | awk -F'\t' 'NF == 2 { printf "%-18s%s\n", $$1, $$2 } NF != 2'
-	@printf '\nEach target installs the tools it needs, except cargo-nextest (chaos, soak, stress). ARGS="…" passes arguments. See CONTRIBUTING.md for details.\n'
+	@printf '\nEach target installs the tools it needs; CONTRIBUTING.md lists the exceptions. ARGS="…" passes arguments.\n'
 
 ##@ Run
 

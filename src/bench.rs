@@ -19,8 +19,8 @@ pub use protocol::{Api, Load};
 
 use crate::client::{Client, Error};
 
-/// How often a claim is repeated if it returns no job, because several servers that share a database skip jobs that
-/// another one is claiming.
+/// Maximum number of attempts of a claim that returns no job, because several servers that share a database skip jobs
+/// that another one is claiming.
 const CLAIMS: usize = 50;
 
 /// Why a measurement failed.

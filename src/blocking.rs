@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::task_local;
 use tokio_util::sync::PollSemaphore;
 
-/// Entries from which on work with each of them takes a millisecond or more.
+/// Number of entries above which processing them takes a millisecond or more.
 const MANY_ENTRIES: usize = 2_000;
 
 /// Steps of [`poll_blocking`] that run at the same time.
@@ -32,7 +32,7 @@ pub fn block_in_place<T>(run: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Runs work on so many entries, such as rows or queues: [blocking](block_in_place) if they are thousands.
+/// Runs work on `entries` entries, such as rows or queues: [blocking](block_in_place) if they are thousands.
 pub fn block_in_place_if_many<T>(entries: usize, run: impl FnOnce() -> T) -> T {
     match entries > MANY_ENTRIES {
         true => block_in_place(run),

@@ -1,5 +1,6 @@
-//! The command line: one file per subcommand. Each reports an error as one log line and exit code 1; most commands that
-//! talk to a server (`remote.rs`, `top.rs`, `health.rs`) as one plain line and an exit code of `exit.rs`.
+//! The command line: one file per subcommand. A subcommand that fails logs one line and exits with code 1. Most
+//! commands that connect to a server (`remote.rs`, `top.rs`, `health.rs`) print one plain line instead, and exit with a
+//! code from `exit.rs`.
 
 mod backup;
 mod banner;

@@ -1,5 +1,4 @@
-//! HTTP clients: of a Switchyard server, for the subcommands that connect to one; of webhooks; and the connector that
-//! the export of traces uses.
+//! HTTP clients for the command line, for webhooks, and for the export of traces.
 //!
 //! ```ignore
 //! let client = Client::new(&Settings { server: "http://127.0.0.1:3000".to_owned(), ..Settings::default() })?;

@@ -15,7 +15,7 @@ pub mod auth;
 /// Measures a server, for `switchyard bench`.
 #[cfg(feature = "ssr")]
 pub mod bench;
-/// Long work on the threads that run all requests, without delaying these.
+/// Runs long work on the request threads without delaying other requests.
 #[cfg(feature = "ssr")]
 pub mod blocking;
 /// Limits on the work of a request.
@@ -24,7 +24,7 @@ pub mod budget;
 /// The command line: one file per subcommand.
 #[cfg(feature = "ssr")]
 pub mod cli;
-/// HTTP clients: of a server for the command line, of webhooks for alerts, and the connector for traces.
+/// HTTP clients for the command line, for webhooks, and for the export of traces.
 #[cfg(feature = "ssr")]
 pub mod client;
 /// The settings, from flags, environment variables and files.

@@ -223,7 +223,7 @@ pub fn first_text_of(state: Option<&str>) -> Option<String> {
     }
 }
 
-/// Operators are shorter, even with spaces and escapes. Of others, an error quotes so many characters.
+/// Operators are shorter, even with spaces and escapes. Of others, an error quotes only the beginning.
 const OPERATOR_BYTES_MAX: usize = 200;
 
 fn read_operator(raw: &RawValue) -> Result<Binary, String> {

@@ -107,8 +107,8 @@ pub struct Shared {
     stop: Cell<bool>,
 }
 
-/// How often a claim is repeated if several servers share the database, because each skips jobs that another one is
-/// claiming.
+/// How many times a claim is repeated if several servers share the database, because each skips jobs that another one
+/// is claiming.
 pub const TRIES: usize = 50;
 
 /// Applies the load and measures it.

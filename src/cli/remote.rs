@@ -1,5 +1,6 @@
 //! The commands that manage a running server over HTTP, one file per kind of object. They call the server functions of
-//! the dashboard, so that roles apply and the audit log records the changes; jobs are put through the APIs.
+//! the dashboard, so that roles apply and the audit log records the changes. Only `job put` and `token remote create`
+//! use the APIs: a form is limited to one job, and a new token's secret is shown only on the page of its form.
 
 mod config;
 mod failure;

@@ -1,7 +1,7 @@
 //! Passes requests to the writer and waits for their results.
 //!
-//! A request is queued at once. Only one that finds the queue full allocates a boxed future. This keeps the futures of
-//! HTTP requests small, which move several times before they run.
+//! A request is queued at once. A boxed future is allocated only if the queue is full. So the futures of HTTP requests,
+//! which move several times before they run, stay small.
 
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;

@@ -1,8 +1,9 @@
 //! Subscriptions: long polls that wait for jobs in queues. Thousands may wait at once, and an idle one costs nothing.
 //!
 //! A poll subscribes to its queues before it checks them, so it cannot miss a job. A commit wakes as many subscribers
-//! of a queue as jobs became available there. One timer for all queues covers what becomes available over time: due
-//! jobs, expired leases, children of recurring jobs, ends of pauses (`subscriptions/timer.rs`).
+//! of a queue as jobs became available there. One timer for all queues wakes polls for jobs that become available
+//! because time passes: due jobs, expired leases, children of recurring jobs, and jobs of queues whose pause ends
+//! (`subscriptions/timer.rs`).
 
 pub mod timer;
 
@@ -23,8 +24,8 @@ use crate::engine::model::job::QueueKey;
 /// counts several times.
 const SUBSCRIBED_MAX: usize = 400_000;
 
-/// A subscribed queue counts once more for each so many bytes of its name and namespace, because a poll has several
-/// copies of them.
+/// A subscribed queue counts once more for each [`NAME_BYTES`] bytes of its name and namespace, because a poll has
+/// several copies of them.
 const NAME_BYTES: usize = 64;
 
 /// Queues to which a poll can subscribe even beyond [`SUBSCRIBED_MAX`]. The limits on connections bound their number.
@@ -53,7 +54,7 @@ struct SubscribedQueues {
 struct QueueSubscribers {
     notifier: Arc<Notify>,
     count: usize,
-    /// When the next job becomes available over time.
+    /// When the next job becomes available without a commit.
     next_available: Option<Time>,
     /// Whether a poll reads `next_available` from the database, or has read it.
     is_timer_known: bool,

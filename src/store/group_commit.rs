@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Connection, StoreError};
 use crate::traces::{GroupSpan, Trace, of_group};
 
-/// How often a single request is run in total when it conflicts with other servers. A larger group runs twice and is
+/// Maximum number of attempts for a single request that conflicts with other servers. A larger group runs twice and is
 /// then split ([`attempts_max`]).
 const ATTEMPTS_MAX: u32 = 20;
 
@@ -34,7 +34,8 @@ const CONFLICT_RETRY_MAX: Duration = Duration::from_secs(2);
 /// Delay before a group is run again, from the second conflict on; multiplied by the number of attempts.
 const CONFLICT_DELAY: Duration = Duration::from_millis(2);
 
-/// How long groups lock first after a conflict, because the same clients will probably conflict again.
+/// How long after a conflict groups lock their jobs before they read them, because the same clients will probably
+/// conflict again.
 const LOCKS_FIRST: Duration = Duration::from_secs(1);
 
 /// How long groups are retried after an outage of the database began, unless the server is stopping. After that, a
@@ -379,8 +380,8 @@ struct RecentFailures {
     conflict: Option<Instant>,
 }
 
-/// How often a group of this many requests runs if it conflicts with another server. A larger group is split soon, so
-/// that the requests that do not conflict are done.
+/// Maximum number of attempts for a group of `requests` requests that conflicts with another server. A larger group is
+/// split soon, so that the requests that do not conflict are done.
 fn attempts_max(requests: usize) -> u32 {
     match requests {
         0 | 1 => ATTEMPTS_MAX,

@@ -54,7 +54,7 @@ pub struct ReadPermits {
 }
 
 impl ReadPermits {
-    /// For so many connections.
+    /// Permits for `connections` connections.
     pub fn new(connections: u32) -> ReadPermits {
         let unkeyed = usize::try_from(connections.saturating_sub(1)).unwrap_or_default();
         ReadPermits {
@@ -166,7 +166,7 @@ impl Readers {
         })
     }
 
-    /// A handle of which only so many reads run at a time.
+    /// A handle that runs at most `reads` reads at a time.
     fn limited(&self, reads: usize) -> Readers {
         let mut readers = self.clone();
         let permits = match &mut readers {

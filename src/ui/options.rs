@@ -68,13 +68,13 @@ pub const OF_SERVER: [OptionDescription; 9] = [
     OptionDescription {
         name: "stats-history",
         unit: Unit::Days,
-        about: "How many days of queue statistics are kept; at least 30 for lmstfy and Relay.",
+        about: "How many days of queue statistics are kept; at least 30 for queues of other protocols.",
         effect: "Older statistics are permanently deleted.",
     },
     OptionDescription {
         name: "histogram-history",
         unit: Unit::Days,
-        about: "How many days of histograms are kept; at least 7 for lmstfy and Relay.",
+        about: "How many days of histograms are kept; at least 7 for queues of other protocols.",
         effect: "Older histograms are permanently deleted.",
     },
     OptionDescription {

@@ -45,8 +45,8 @@ impl Model {
 /// How many jobs claims request.
 const COUNTS: [usize; 9] = [1, 250, 5, 2, 400, 1, 37, 250, 300];
 
-/// Compares claims of so many jobs each with the model. `jobs` has the number of jobs of each queue; a queue without jobs
-/// does not exist.
+/// Compares claims with the model. `counts` has the number of jobs of each claim, and `jobs` the number of jobs of each
+/// queue; a queue without jobs does not exist.
 async fn assert_takes_one_job_of_each_queue_in_turn(jobs: &[usize], counts: &[usize]) {
     let engine = engine().await;
     let mut model = Model {

@@ -438,7 +438,7 @@ async fn only_scripts_of_qless_run_and_they_are_remembered() {
     let mut server = start();
     let address = crate::support::redis::address(&mut server).await;
     let mut redis = Redis::connect(&address).await;
-    let foreign = "ERR Error compiling script: this server runs the scripts of qless only";
+    let foreign = "ERR Error compiling script: this server accepts only the scripts of qless-core";
     for command in [
         &["SCRIPT", "LOAD", "return 1"][..],
         &["EVAL", "return 1", "0"],

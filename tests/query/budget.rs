@@ -66,7 +66,7 @@ fn escapes_and_keys_cost_their_bytes() {
     assert_eq!(ask(&query, &key), Err(BudgetExceeded::Work));
 }
 
-/// The conversions take as long as so many steps, although the text is short.
+/// Each conversion takes as long as `least` steps, although the text is short.
 #[test]
 fn converting_a_number_costs_more_than_its_bytes() {
     for (expression, least) in [

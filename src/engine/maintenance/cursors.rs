@@ -24,7 +24,7 @@ pub struct Cursors {
     worker: (String, String),
     /// The task whose last batch has begun and not been committed.
     begun: Option<MaintenanceTask>,
-    /// How often the batches of a task are halved.
+    /// How many times the batches of a task are halved.
     halvings: HashMap<MaintenanceTask, u32>,
 }
 

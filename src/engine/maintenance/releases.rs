@@ -1,7 +1,7 @@
 //! Releases the dependents of completed jobs that were too large for the transaction of the completion
 //! (`unit_of_work/releases.rs`).
 //!
-//! A satisfied dependency only delays the release: all that reads the dependencies of a job ignores it. So in between,
+//! A satisfied dependency only delays the release: reads of a job's dependencies skip satisfied rows. So in between,
 //! any other verb may release, change or delete the dependent, and the completed job may be put again or deleted. The
 //! transaction that removes the satisfied dependency releases the dependent if it still waits and has no dependencies.
 

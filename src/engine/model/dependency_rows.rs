@@ -1,8 +1,8 @@
 //! Writes sets of dependencies.
 //!
 //! A row `(job, needs)` with a negative `needs` is a *satisfied* dependency: the job with the number `-needs` was
-//! completed, and its dependents are released in later transactions (`maintenance/releases.rs`). All that reads the
-//! dependencies of a job ignores it.
+//! completed, and its dependents are released in later transactions (`maintenance/releases.rs`). Reads of a job's
+//! dependencies skip satisfied rows.
 
 use crate::store::Statement;
 

@@ -11,7 +11,7 @@ pub const NOTE_BYTES_MAX: usize = 4_096;
 /// How much of the message of a failure its event keeps, in bytes.
 pub const HISTORY_MESSAGE_BYTES_MAX: usize = 2_048;
 
-/// In a history longer than this many bytes, only so many newest failures keep their messages.
+/// In a history longer than [`MESSAGES_BYTES_MAX`], only the newest [`MESSAGES_KEPT`] failures keep their messages.
 const MESSAGES_BYTES_MAX: usize = 32 << 10;
 const MESSAGES_KEPT: usize = 10;
 

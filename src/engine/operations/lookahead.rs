@@ -9,7 +9,7 @@ use crate::engine::operations::Skip;
 pub const BATCH: usize = 500;
 pub const BATCH_BYTES: i64 = 4 << 20;
 
-/// How often a job may change between the match of its payload and the transaction.
+/// How many times a job may change between the match of its payload and the transaction.
 const CHANGES_MAX: usize = 10;
 
 /// A job found for an operation.
@@ -41,7 +41,7 @@ pub struct Lookahead {
     pub next: Option<i64>,
     /// The most jobs of a batch.
     batch_max: usize,
-    /// How often the first job has changed since its payload was matched.
+    /// How many times the first job has changed since its payload was matched.
     changes: usize,
 }
 

@@ -45,7 +45,7 @@ pub(super) struct Rounds {
     failures: HashMap<(i64, OperationState), Failures>,
 }
 
-/// The failures of an operation in a row. Each success makes up for one.
+/// The failed batches of an operation. Each successful batch reduces the count by one.
 struct Failures {
     count: u32,
     /// Until when the operation is delayed.

@@ -50,7 +50,7 @@ pub struct Allowance {
 }
 
 impl Engine {
-    /// The allowance of a request: so many steps and bytes, and [`TIME_MAX`].
+    /// The allowance of a request: `work` steps and bytes, and [`TIME_MAX`].
     pub fn allowance(&self, work: u64) -> Allowance {
         Allowance {
             is_for_guests: self.is_for_guests(),

@@ -55,7 +55,8 @@ macro_rules! list {
 
 pub(crate) use list;
 
-/// A whole job takes as long to convert as this many rows of other lists, and a long text as one per so many bytes.
+/// A whole job takes as long to convert as [`ENTRIES_PER_JOB`] rows of other lists, and a long text as one row per
+/// [`BYTES_PER_ENTRY`] bytes.
 const ENTRIES_PER_JOB: usize = 10;
 const BYTES_PER_ENTRY: usize = 512;
 

@@ -1,4 +1,4 @@
-//! The wake-up timer: wakes subscribers when jobs become available over time, and finds out when that is.
+//! The wake-up timer: wakes subscribers when jobs become available without a commit, and finds out when that is.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub fn sleep_time(now: Time, until: Time) -> Duration {
 }
 
 impl Engine {
-    /// Wakes subscribers whenever jobs become available over time, until the engine stops.
+    /// Wakes subscribers whenever jobs become available without a commit, until the engine stops.
     pub(in crate::engine) async fn run_wake_up_timer(self) {
         loop {
             let time = match self.subscriptions().next_available() {

@@ -1,8 +1,8 @@
 //! The jobs that the claims of a transaction may lease, in the order in which they are claimed.
 //!
-//! Of each queue, as many jobs of each kind are read as the claims want, because only a job itself shows whether it can
-//! be leased. A row without its long parts can still have 100 KiB or more, so if the claims want many jobs, the database
-//! adds up the sizes and returns only the first rows.
+//! For each kind of job, the statements read as many jobs of a queue as the claims request, because only a loaded job
+//! shows whether it can be leased. A row without its long parts can still have 100 KiB or more, so if the claims
+//! request many jobs, the database adds up the sizes and returns only the first rows.
 
 mod statements;
 
@@ -199,7 +199,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Notes that the transaction created so many children in the queue, each with a body of this size.
+    /// Notes that the transaction created `count` children in the queue, each with a body of `body_bytes` bytes.
     pub fn note_spawned(&mut self, queue: QueueId, count: usize, body_bytes: usize) {
         if let Some(candidates) = self.candidates.get_mut(&queue) {
             candidates.spawned.count += count;

@@ -65,9 +65,9 @@ pub fn expire_leases(work: &mut UnitOfWork, queue: QueueId) {
     work.add_waiting(queue, back);
 }
 
-/// Ends an expired lease, and returns whether the job is waiting again. A job with attempts left is: with lmstfy as of
-/// the end of its lease, with Relay at its old position. A job without attempts left is dead-lettered. A job whose time
-/// to live ended first is deleted.
+/// Ends an expired lease, and returns whether the job waits again. A job with attempts left waits again: an lmstfy job
+/// as if it had been put when its lease ended, a Relay job at its previous position. A job without attempts left is
+/// dead-lettered. A job whose time to live ended first is deleted.
 pub fn expire_lease(work: &mut UnitOfWork, key: &JobKey) -> bool {
     let now = work.now;
     let Some(lease) = work.job_mut(key).and_then(|job| job.lease.take()) else {

@@ -40,7 +40,7 @@ impl ActiveKeyExchange for Unsupported {
     }
 }
 
-/// Writes a chain with so many copies of a new certificate. Returns the folder, both paths, and the certificate.
+/// Writes a chain with `count` copies of a new certificate. Returns the folder, both paths, and the certificate.
 fn pair(count: usize) -> (TempDir, String, String, CertificateDer<'static>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let folder = TempDir::new().unwrap();

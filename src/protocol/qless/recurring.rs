@@ -19,7 +19,7 @@ const CRON_ITEMS_MAX: usize = 100;
 
 /// When the jobs of a recurring job are due, as the request says.
 enum Schedule {
-    /// Every so many seconds.
+    /// The interval in seconds.
     Interval(f64),
     /// A cron expression that is not checked yet, and its time zone.
     Cron(String, String),

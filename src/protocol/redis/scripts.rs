@@ -59,7 +59,8 @@ impl Dialect {
 pub struct Scripts(RwLock<HashMap<String, Dialect>>);
 
 /// The error for a script that is not one of qless-core.
-pub const FOREIGN: &str = "ERR Error compiling script: this server runs the scripts of qless only";
+pub const FOREIGN: &str =
+    "ERR Error compiling script: this server accepts only the scripts of qless-core";
 
 impl Scripts {
     /// Remembers a script. Returns its SHA-1 and its dialect; `None` if it is not one of qless-core.

@@ -1,10 +1,9 @@
 //! The requests queued for the writer, and the choice of those that share the next group.
 //!
-//! There are five lanes, which begin groups in turn: small requests, large requests, requests that were put back
-//! because their group was too large, and requests that need a transaction of their own, one lane for clients and one
-//! for the server and for actions of its users. Between two groups of its lane, a request waits for at most one group
-//! of each other lane, however many requests are queued there. A request that is put back weighs more each time, until
-//! it runs alone.
+//! There are five lanes: small requests, large requests, requests that were put back because their group was too large,
+//! and requests that need a transaction of their own, one lane for clients and one for the server and for actions of
+//! its users. The lanes take turns, so between two groups of one lane, at most one group of each other lane runs,
+//! however many requests are queued there. A request that is put back weighs more each time, until it runs alone.
 
 use std::collections::VecDeque;
 use std::iter;

@@ -22,7 +22,7 @@ struct Requests {
 }
 
 impl<K: Clone + Eq + Hash> ClientSlots<K> {
-    /// Each client has so many slots, and up to `requests_max` requests that have or await one.
+    /// Each client has `slots` slots, and up to `requests_max` requests that have or await one.
     pub fn new(slots: usize, requests_max: usize) -> Self {
         ClientSlots {
             clients: Arc::default(),

@@ -42,7 +42,7 @@ fn page(view: &AuditView, query: &AuditQuery, request: &PageRequest) -> AnyView 
             .into_any()
     } else {
         empty_note(
-            "No entries yet. Actions taken in the dashboard or on the command line appear here; API calls are recorded in each job’s history.",
+            "No entries yet. Actions taken in the dashboard, or with commands that use it, appear here. Requests to the APIs do not.",
         )
     };
     view! {
@@ -50,7 +50,7 @@ fn page(view: &AuditView, query: &AuditQuery, request: &PageRequest) -> AnyView 
         <h1>"Audit"</h1>
         <p class="text-muted wrap-anywhere">
             {format!(
-                "Actions taken in the dashboard or on the command line, newest first. Entries are kept for up to {days} days: about {} with changes, and as many without. All changes made by users are kept for at least {least} days.",
+                "Actions taken in the dashboard, or with commands that use it, newest first. Entries are kept for up to {days} days: about {} with changes, and as many without. All changes made by users are kept for at least {least} days.",
                 time::number(view.entries_max),
             )}
         </p>

@@ -61,7 +61,7 @@ fn page(view: &DeadView, namespace: &str, queue: &str, request: &PageRequest) ->
                 view! {
                     <p class="text-muted wrap-anywhere">
                         {format!(
-                            "{} in {}. Dead jobs stay until you respawn, requeue or delete them; dead Relay jobs are deleted after 30 days.",
+                            "{} in {}. Dead lmstfy jobs stay until you respawn or delete them. Dead Relay jobs stay for 30 days, unless you requeue or delete them earlier.",
                             plural(view.jobs, "dead job", "dead jobs"),
                             plural(number_of(view.queues), "queue", "queues"),
                         )}

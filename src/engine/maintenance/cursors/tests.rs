@@ -23,7 +23,7 @@ fn queue(n: usize) -> QueueKey {
     QueueKey::lmstfy("ns", format!("q{n}"))
 }
 
-/// Publishes a job in each of so many queues.
+/// Publishes a job in each of `queues` queues.
 async fn fill(engine: &Engine, queues: usize) {
     publish(engine, (0..queues).map(queue).collect()).await;
 }

@@ -49,7 +49,7 @@ async fn state(engine: &Engine, id: &str) -> State {
     read(engine, id).await.state
 }
 
-/// Makes the rows of the jobs with dependencies so many bytes large.
+/// Makes the rows of the jobs with dependencies `bytes` bytes large.
 async fn resize(engine: &Engine, bytes: i64) {
     let sql = "
 UPDATE jobs SET history = '[[\"note\",1,\"' || printf('%.*c', $1 - octet_length(body) - octet_length(tags) - 20, 'x') ||

@@ -81,7 +81,7 @@ pub struct AlertDelivery {
     /// The problem in JSON.
     pub content: String,
     pub created_at: Time,
-    /// How often it has been sent.
+    /// The number of attempts so far.
     pub attempts: i64,
     pub next_at: Time,
     /// When it was delivered or given up.

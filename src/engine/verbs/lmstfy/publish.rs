@@ -21,7 +21,7 @@ pub struct Publish {
     pub delay_s: u32,
     /// The time to live in seconds, after which the job is deleted unless it is dead; 0 for no limit.
     pub ttl_s: u32,
-    /// How often it may be consumed; at least 1.
+    /// How many times it may be consumed; at least 1.
     pub tries: u16,
     /// Whether the publisher uses attributes.
     pub versioned: bool,

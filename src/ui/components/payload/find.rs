@@ -128,8 +128,8 @@ impl Highlighter<'_> {
     }
 }
 
-/// The form that finds a text in a payload of this many bytes, and how often it was found. `is_part` says that the page
-/// does not show all of the payload.
+/// The form that finds a text in a payload of this many bytes, and how many times it was found. `is_part` says that the
+/// page does not show all of the payload.
 pub fn find_form(
     bytes: usize,
     matches: &Matches,

@@ -393,7 +393,7 @@ async fn page(
     Ok((total, rows.collect(), next_to))
 }
 
-/// How often each value occurs, most frequent first.
+/// How many times each value occurs, most frequent first.
 fn counts<T: Eq + Hash + Ord + Clone>(all: impl Iterator<Item = T>) -> Vec<(T, i64)> {
     let mut counts: HashMap<T, i64> = HashMap::new();
     all.for_each(|one| *counts.entry(one).or_default() += 1);
