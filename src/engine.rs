@@ -43,7 +43,7 @@ pub use audit::{
     AUDIT_TARGET, AUDIT_TEXT_BYTES_MAX, Actor, AuditEntry, AuditFilter,
 };
 pub use background::keep_running;
-use cache::Shared;
+use cache::Caches;
 use claimants::LastClaimsByQueue;
 pub use clock::{Clock, ManualClock, Time};
 pub use consistency::Inconsistency;
@@ -59,8 +59,8 @@ pub use model::cron::{CRON_BYTES_MAX, CRON_INTERVAL_S, CronSchedule, check_zone}
 pub use model::history::{Event, EventKind, History, NOTE_BYTES_MAX};
 pub use model::job::{
     EffectiveState, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
-    QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED, invalid_class_reason, is_plain_name,
-    wrong_name,
+    QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED, invalid_class_reason, invalid_name_reason,
+    is_plain_name,
 };
 pub use model::page::{OffsetPage, PageOf, PageStart, Position, page_of_newest};
 pub use model::queue::{PAUSE_REASON_CHARS_MAX, Pause, Queue, Queues};
@@ -201,7 +201,7 @@ struct Inner {
     readers: Readers,
     /// For reads of which only a few run at a time.
     limited_readers: LimitedReaders,
-    shared: Shared,
+    caches: Caches,
     clock: Arc<Clock>,
     deferred_state: Arc<DeferredState>,
     subscriptions: Arc<Subscriptions>,
@@ -253,19 +253,19 @@ impl Engine {
             .await
             .map_err(|error| Error::Store(error.to_string()))?;
         let peers = Arc::new(Peers::join(&mut store.connection).await?);
-        let (readers, shared) = (store.readers, Shared::new(options.released_bytes_max));
+        let (readers, caches) = (store.readers, Caches::new(options.released_bytes_max));
         let clock = Arc::new(Clock::with(options.clock.clone()));
         if let Some(fresh) = readers.status().await? {
             clock.synchronize(fresh.now);
         }
         let subscriptions = Arc::new(Subscriptions::default());
-        cache::load(&shared, &readers).await?;
+        cache::load(&caches, &readers).await?;
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
         let (deferred_state, changes) = (Arc::<DeferredState>::default(), watch::Sender::new(0));
         let operation_runner = operations::OperationRunner::default();
         let (commits, metrics) = (Arc::default(), Arc::new(options.metrics()));
         let runner = Runner {
-            shared: shared.clone(),
+            caches: caches.clone(),
             clock: Arc::clone(&clock),
             deferred_state: Arc::clone(&deferred_state),
             deferred: DeferredWrites::default(),
@@ -289,7 +289,7 @@ impl Engine {
             opened: Opened::with(options, clock.now()),
             limited_readers: LimitedReaders::of(&readers),
             readers,
-            shared,
+            caches,
             clock,
             deferred_state,
             subscriptions,
@@ -376,8 +376,8 @@ impl Engine {
     }
 
     /// Whether the disk is full, so that new jobs are refused.
-    pub fn is_full(&self) -> bool {
-        self.0.writer.is_full()
+    pub fn is_disk_full(&self) -> bool {
+        self.0.writer.is_disk_full()
     }
 
     /// Whether requests carry the client's time.
@@ -408,22 +408,22 @@ impl Engine {
 
     /// The current options, as cached.
     pub fn config(&self) -> &Config {
-        &self.0.shared.config
+        &self.0.caches.config
     }
 
     /// The cached queues.
     pub fn known_queues(&self) -> &Queues {
-        &self.0.shared.queues
+        &self.0.caches.queues
     }
 
     /// The cached tracked jobs.
     pub fn known_tracked(&self) -> &Tracked {
-        &self.0.shared.tracked
+        &self.0.caches.tracked
     }
 
     /// The cached tokens of all namespaces.
     fn known_tokens(&self) -> &Tokens {
-        &self.0.shared.tokens
+        &self.0.caches.tokens
     }
 
     fn peers(&self) -> &Peers {

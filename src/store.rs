@@ -132,7 +132,7 @@ impl Store {
         let is_scratch = scratch.is_some();
         let (connection, server) = match Store::open_file(&path, settings, is_scratch).await {
             // After a stop on a full disk, the reserve provides the space to start.
-            Err(error) if error.is_full() && Reserve::remove_left_over(&path) => {
+            Err(error) if error.is_disk_full() && Reserve::remove_left_over(&path) => {
                 Store::open_file(&path, settings, is_scratch).await?
             }
             opened => opened?,
@@ -233,10 +233,10 @@ impl Connection {
     }
 
     /// Whether the disk is full, so that no jobs can be added.
-    pub fn is_full(&self) -> bool {
+    pub fn is_disk_full(&self) -> bool {
         match self {
-            Connection::Sqlite(connection) => connection.is_full(),
-            Connection::Postgres(connection) => connection.is_full(),
+            Connection::Sqlite(connection) => connection.is_disk_full(),
+            Connection::Postgres(connection) => connection.is_disk_full(),
         }
     }
 

@@ -30,7 +30,7 @@ use crate::store::{Connection, Readers, Statement, StoreError};
 
 /// The caches and settings, shared by all transactions and reads of a server.
 #[derive(Clone, Default)]
-pub struct Shared {
+pub struct Caches {
     pub queues: Arc<Queues>,
     pub config: Arc<Config>,
     pub tracked: Arc<Tracked>,
@@ -50,17 +50,17 @@ pub struct CacheChanges {
     pub flushes: bool,
     pub queues: Vec<Queue>,
     pub deleted_queues: Vec<QueueId>,
-    pub settings: Vec<(String, Option<String>)>,
+    pub changed_options: Vec<(String, Option<String>)>,
     pub tracking: HashMap<String, Option<Time>>,
     pub tokens: Vec<TokenChange>,
     pub recurring_in: HashSet<QueueId>,
 }
 
-impl Shared {
-    pub fn new(released_bytes_max: Option<usize>) -> Shared {
-        Shared {
+impl Caches {
+    pub fn new(released_bytes_max: Option<usize>) -> Caches {
+        Caches {
             released_bytes_max,
-            ..Shared::default()
+            ..Caches::default()
         }
     }
 
@@ -92,7 +92,7 @@ impl Shared {
         let revision = began_with.unwrap_or(*known) + 1;
         let is_known = *known >= revision;
         let mut limited = Vec::new();
-        for (option, value) in changes.settings {
+        for (option, value) in changes.changed_options {
             let queue = match is_known {
                 true => Config::limited_queue(&option),
                 false => self.config.apply(&option, value),
@@ -147,12 +147,12 @@ impl Runner {
         let row = row.ok_or(StoreError::Corrupt("no state"))?;
         let (revision, noticed) = (row.int(0)?, row.int(1)?);
         let is_first = !std::mem::replace(&mut self.has_reported_revision, true);
-        if revision != self.shared.revision() {
+        if revision != self.caches.revision() {
             self.refresh(connection, Refresh::of_everything()).await?;
         } else if !is_first || noticed >= revision {
             return Ok(None);
         }
-        let noticed = self.shared.revision().into();
+        let noticed = self.caches.revision().into();
         Ok(Some(Statement::new(NOTICED, [noticed])))
     }
 
@@ -165,16 +165,16 @@ impl Runner {
         while let Some(statements) = refresh.next_statements() {
             refresh.take(connection.read(statements).await?)?;
         }
-        refresh.apply(&self.shared, &self.subscriptions)
+        refresh.apply(&self.caches, &self.subscriptions)
     }
 }
 
 impl Engine {
     /// Applies what other servers have changed in cached data.
     pub(in crate::engine) async fn refresh_cache(&self) -> Result<()> {
-        let shared = &self.0.shared;
+        let caches = &self.0.caches;
         // Before the database is read: a lower revision that is read afterwards means that it has lost commits.
-        let known = shared.revision();
+        let known = caches.revision();
         let Some(fresh) = self.readers().status().await? else {
             return Ok(());
         };
@@ -188,9 +188,9 @@ impl Engine {
     /// Reads what has changed since the revision `known`, and applies it, unless the caches have the revision `fresh` by
     /// then.
     async fn apply_changes(&self, known: i64, fresh: i64) -> Result<()> {
-        let shared = &self.0.shared;
+        let caches = &self.0.caches;
         let _refreshing = self.0.peers.refreshing.lock().await;
-        let now_known = shared.revision();
+        let now_known = caches.revision();
         // Another read has applied it.
         if known < fresh && fresh <= now_known {
             return Ok(());
@@ -200,7 +200,7 @@ impl Engine {
             // Not as a guest, who would wait for the reads of others: every request waits for this one.
             refresh.take(self.0.readers.read_keyed(statements).await?)?;
         }
-        Ok(refresh.apply(shared, self.subscriptions())?)
+        Ok(refresh.apply(caches, self.subscriptions())?)
     }
 
     /// The current time, which is not before the time of anything that any server has committed before this call. The
@@ -237,12 +237,12 @@ impl Engine {
 }
 
 /// Reads everything when the server starts.
-pub async fn load(shared: &Shared, readers: &Readers) -> Result<(), StoreError> {
+pub async fn load(caches: &Caches, readers: &Readers) -> Result<(), StoreError> {
     let mut refresh = Refresh::of_everything();
     while let Some(statements) = refresh.next_statements() {
         refresh.take(readers.read(statements).await?)?;
     }
-    refresh.apply(shared, &Subscriptions::default())
+    refresh.apply(caches, &Subscriptions::default())
 }
 
 /// Interval and number of checks by [`Engine::wait_until_noticed`]. Maintenance runs twice per second.

@@ -151,7 +151,7 @@ impl From<Busy> for Error {
 
 impl From<crate::store::StoreError> for Error {
     fn from(error: crate::store::StoreError) -> Self {
-        if error.is_full() {
+        if error.is_disk_full() {
             Error::Full
         } else if error.is_too_long() {
             Error::NameTooLong

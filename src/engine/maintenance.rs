@@ -92,17 +92,17 @@ pub struct SystemRequest {
 /// What a system task has done.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Done {
-    /// As [`UnitOfWork::affected`].
-    pub affected: usize,
-    /// As [`UnitOfWork::leaves_jobs`].
-    pub leaves_jobs: bool,
+    /// As [`UnitOfWork::affected_rows`].
+    pub affected_rows: usize,
+    /// As [`UnitOfWork::has_more_work`].
+    pub has_more_work: bool,
 }
 
 impl Task for SystemRequest {
     fn run(&mut self, work: &mut UnitOfWork) {
         self.done = Done {
-            affected: work.affected,
-            leaves_jobs: work.leaves_jobs,
+            affected_rows: work.affected_rows,
+            has_more_work: work.has_more_work,
         };
     }
 
@@ -144,11 +144,10 @@ impl Runner {
                 return Ok(noticed.into_iter().collect());
             }
             SystemTask::Maintain(MaintenanceTask::DeleteEmptyQueues) => {
-                let has_more = self.empty_queues.check(connection, work).await?;
-                work.affected += usize::from(has_more);
+                work.has_more_work = self.empty_queues.check(connection, work).await?;
             }
             SystemTask::Maintain(MaintenanceTask::DeleteOldOperations) => {
-                work.affected += operations::delete_old(connection, work.now).await?;
+                work.affected_rows += operations::delete_old(connection, work.now).await?;
             }
             SystemTask::Maintain(MaintenanceTask::DeleteExpiredTokens) => {
                 work.delete_expired_tokens();
@@ -161,7 +160,7 @@ impl Runner {
             SystemTask::Run(statement) => {
                 let answers = connection.run(vec![statement.clone()]).await?;
                 let changed: u64 = answers.iter().map(|answer| answer.affected).sum();
-                work.affected += usize::try_from(changed).unwrap_or(usize::MAX);
+                work.affected_rows += usize::try_from(changed).unwrap_or(usize::MAX);
             }
             SystemTask::DeleteJobs(what) => deletions::delete_jobs(connection, work, what).await?,
         }
@@ -264,7 +263,7 @@ impl Engine {
                     .submit_system_task(SystemTask::Maintain(task), None)
                     .await
                 {
-                    Ok(done) if done.leaves_jobs || task.may_have_more(done.affected) => {}
+                    Ok(done) if done.has_more_work || task.may_have_more(done.affected_rows) => {}
                     _ => break,
                 }
             }

@@ -53,13 +53,13 @@ impl Engine {
         }
     }
 
-    /// Runs a system task. Returns [`UnitOfWork::affected`].
+    /// Runs a system task. Returns [`UnitOfWork::affected_rows`].
     pub(in crate::engine) async fn run_system_task(
         &self,
         system_task: SystemTask,
     ) -> Result<usize> {
         let done = self.submit_system_task(system_task, None).await?;
-        Ok(done.affected)
+        Ok(done.affected_rows)
     }
 
     /// Runs a system task, at the client's time if it applies.

@@ -229,7 +229,7 @@ impl UnitOfWork {
     pub fn delete_expired_tokens(&mut self) {
         let until = self.now.plus_seconds(-EXPIRED_KEPT_S);
         let expired = self.tokens.known.expired(until, EXPIRED_BATCH);
-        self.affected += expired.len();
+        self.affected_rows += expired.len();
         self.tokens.expired_until = until;
         let deletions = expired.into_iter().map(|(namespace, hash)| TokenChange {
             namespace,

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use crate::engine::cache::Shared;
+use crate::engine::cache::Caches;
 use crate::engine::clock::Time;
 use crate::engine::events::Events;
 use crate::engine::maintenance::tasks::{BATCH, MaintenanceTask};
@@ -103,16 +103,16 @@ pub struct UnitOfWork {
     /// Events that a job's history keeps.
     pub history_max: usize,
     /// Whether a job was completed without moving on to another queue.
-    pub completed: bool,
+    pub has_final_completion: bool,
     /// Ticks used so far, 1 µs each; see [`UnitOfWork::next_tick`].
     pub ticks: i64,
-    /// How many rows a system task has changed or deleted; for empty queues, 1 if some are left to check.
-    pub affected: usize,
+    /// How many rows a system task has changed or deleted.
+    pub affected_rows: usize,
     /// The maintenance task of this transaction, and the maximum number of jobs in its batch.
     pub maintenance: Option<(MaintenanceTask, i64)>,
-    /// Whether a maintenance task has left jobs to its next transaction, because of their size, or because it has not
-    /// looked at all queues or workers yet.
-    pub leaves_jobs: bool,
+    /// Whether a maintenance task has left work to its next transaction, because of the size of the jobs, or because it
+    /// has not checked all queues or workers yet.
+    pub has_more_work: bool,
     /// Whether a flush deletes everything that is cached, except for tokens.
     pub flushes: bool,
     /// Whether any poll waits, so that wake-ups must be collected.
@@ -142,7 +142,7 @@ pub struct UnitOfWork {
     loaded_bytes: usize,
     removed: Vec<(Job, i64)>,
     /// Dependencies `(job, needs)` to add (true) or remove.
-    edges: HashMap<(i64, i64), bool, RandomState>,
+    changed_dependencies: HashMap<(i64, i64), bool, RandomState>,
     /// What else is removed, before dependencies are added.
     removed_dependencies: dependencies::RemovedDependencies,
     /// Completed jobs whose dependents are released in later transactions.
@@ -157,7 +157,7 @@ pub struct UnitOfWork {
     oldest: Vec<JobKey>,
     recurring: HashMap<String, LoadedRecurring>,
     /// Reserved IDs for new records.
-    numbers: HashMap<QueueId, VecDeque<i64>, RandomState>,
+    reserved_record_ids: HashMap<QueueId, VecDeque<i64>, RandomState>,
     /// Queues to which a recurring job was added or moved.
     recurring_in: HashSet<QueueId>,
     /// What metrics count after the commit; known once the writes have been made.
@@ -168,7 +168,8 @@ pub struct UnitOfWork {
     next_available: HashMap<QueueId, Time, RandomState>,
     seen_workers: HashSet<String>,
     forgotten_workers: Vec<String>,
-    settings: Vec<(String, Option<String>)>,
+    /// The changed options with their new values; `None` resets one to its default.
+    changed_options: Vec<(String, Option<String>)>,
     /// Running jobs with their versions, and jobs that no longer run (`None`), in the order in which the phases of the
     /// transaction left them: a later phase may end a job that an earlier one only read.
     cache_updates: Vec<(JobKey, Option<(Job, i64)>)>,
@@ -201,7 +202,7 @@ impl InsertionNumbers {
 impl UnitOfWork {
     pub fn new(
         now: Time,
-        shared: &Shared,
+        caches: &Caches,
         has_subscribers: bool,
         insertion_numbers: InsertionNumbers,
     ) -> UnitOfWork {
@@ -209,13 +210,13 @@ impl UnitOfWork {
             now,
             counters: Counters::default(),
             events: Events::default(),
-            config: Arc::clone(&shared.config),
-            history_max: shared.config.whole_number("max-job-history"),
-            completed: false,
+            config: Arc::clone(&caches.config),
+            history_max: caches.config.whole_number("max-job-history"),
+            has_final_completion: false,
             ticks: 0,
-            affected: 0,
+            affected_rows: 0,
             maintenance: None,
-            leaves_jobs: false,
+            has_more_work: false,
             flushes: false,
             has_subscribers,
             deferred: Deferral::default(),
@@ -223,34 +224,34 @@ impl UnitOfWork {
             audit: None,
             trace: Trace::NONE,
             extra_statements: Vec::new(),
-            queues: Arc::clone(&shared.queues),
+            queues: Arc::clone(&caches.queues),
             changed_queues: BTreeMap::new(),
             changed_keys: HashMap::new(),
             deleted_queues: Vec::new(),
-            tokens: TokenChanges::new(&shared.tokens),
+            tokens: TokenChanges::new(&caches.tokens),
             operations: OperationChanges::default(),
-            tracked: Arc::clone(&shared.tracked),
+            tracked: Arc::clone(&caches.tracked),
             tracking: HashMap::new(),
             jobs: HashMap::default(),
             loaded_bytes: 0,
             removed: Vec::new(),
-            edges: HashMap::default(),
+            changed_dependencies: HashMap::default(),
             removed_dependencies: dependencies::RemovedDependencies::default(),
-            releases: releases::Releases::new(shared.released_bytes_max),
+            releases: releases::Releases::new(caches.released_bytes_max),
             dependents: HashMap::new(),
             cycle_search_limit: None,
             dependents_counted: usize::MAX,
             candidates: HashMap::default(),
             oldest: Vec::new(),
             recurring: HashMap::new(),
-            numbers: HashMap::default(),
+            reserved_record_ids: HashMap::default(),
             recurring_in: HashSet::new(),
             counted: CountedEvents::default(),
             wake_ups: HashMap::default(),
             next_available: HashMap::default(),
             seen_workers: HashSet::new(),
             forgotten_workers: Vec::new(),
-            settings: Vec::new(),
+            changed_options: Vec::new(),
             cache_updates: Vec::new(),
             insertion_numbers,
         }
@@ -319,8 +320,8 @@ impl UnitOfWork {
     }
 
     /// The ID for a new record in the queue, if one was reserved.
-    pub fn next_number(&mut self, queue: QueueId) -> Option<i64> {
-        self.numbers.get_mut(&queue)?.pop_front()
+    pub fn next_record_id(&mut self, queue: QueueId) -> Option<i64> {
+        self.reserved_record_ids.get_mut(&queue)?.pop_front()
     }
 
     /// The oldest jobs that were requested, in order.
@@ -407,7 +408,7 @@ impl UnitOfWork {
 
     /// Sets an option, or resets it to its default (`None`).
     pub fn configure(&mut self, option: &str, value: Option<String>) {
-        self.settings.push((option.to_owned(), value));
+        self.changed_options.push((option.to_owned(), value));
     }
 
     /// Adds statements to the commit. Neither verbs nor caches see what they change.

@@ -62,13 +62,13 @@ pub struct Connection {
     header: AtomicUsize,
     /// The size of the buffer for what the client sends. It never shrinks.
     buffer: AtomicUsize,
-    shared: Arc<Shared>,
+    totals: Arc<ListenerTotals>,
     task: OnceLock<AbortHandle>,
 }
 
 /// What all connections of a listener share.
 #[derive(Debug, Default)]
-struct Shared {
+struct ListenerTotals {
     /// Counts the checks. It stops while there are no connections.
     clock: AtomicU32,
     /// Bytes of the headers of all requests, complete or not, beyond [`SMALL`] each.
@@ -82,21 +82,21 @@ struct Shared {
 }
 
 impl Connection {
-    fn new(shared: Arc<Shared>) -> Connection {
-        let now = shared.clock.load(Ordering::Relaxed);
+    fn new(totals: Arc<ListenerTotals>) -> Connection {
+        let now = totals.clock.load(Ordering::Relaxed);
         Connection {
             phase: AtomicU64::new(packed(Phase::Header, now)),
             stalled: AtomicU32::new(0),
             sent: AtomicUsize::new(0),
             header: AtomicUsize::new(0),
             buffer: AtomicUsize::new(0),
-            shared,
+            totals,
             task: OnceLock::new(),
         }
     }
 
     fn now(&self) -> u32 {
-        self.shared.clock.load(Ordering::Relaxed)
+        self.totals.clock.load(Ordering::Relaxed)
     }
 
     fn enter(&self, phase: Phase) {
@@ -128,8 +128,8 @@ impl Connection {
         if added == 0 {
             return true;
         }
-        let headers = self.shared.headers.fetch_add(added, Ordering::Relaxed);
-        headers + added <= self.shared.headers_max
+        let headers = self.totals.headers.fetch_add(added, Ordering::Relaxed);
+        headers + added <= self.totals.headers_max
     }
 
     /// Called before a read into a buffer with room for this many bytes. Returns whether the read may fill it. If there
@@ -140,15 +140,15 @@ impl Connection {
         if room > before {
             self.buffer.store(room, Ordering::Relaxed);
             let added = large(room) - large(before);
-            self.shared.buffers.fetch_add(added, Ordering::Relaxed);
+            self.totals.buffers.fetch_add(added, Ordering::Relaxed);
         }
-        large(room) == 0 || self.shared.buffers.load(Ordering::Relaxed) <= self.shared.buffers_max
+        large(room) == 0 || self.totals.buffers.load(Ordering::Relaxed) <= self.totals.buffers_max
     }
 
     /// Whether the connection must end after a response, because it would keep a large buffer, and there are too many.
     pub fn must_end(&self) -> bool {
         large(self.buffer.load(Ordering::Relaxed)) > 0
-            && self.shared.buffers.load(Ordering::Relaxed) > self.shared.buffers_max
+            && self.totals.buffers.load(Ordering::Relaxed) > self.totals.buffers_max
     }
 
     /// Called when the header of a request begins.
@@ -167,7 +167,7 @@ impl Connection {
     fn end_header(&self) {
         let counted = large(self.header.swap(0, Ordering::Relaxed));
         if counted > 0 {
-            self.shared.headers.fetch_sub(counted, Ordering::Relaxed);
+            self.totals.headers.fetch_sub(counted, Ordering::Relaxed);
         }
     }
 
@@ -256,7 +256,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.end_header();
         let buffer = large(*self.buffer.get_mut());
-        self.shared.buffers.fetch_sub(buffer, Ordering::Relaxed);
+        self.totals.buffers.fetch_sub(buffer, Ordering::Relaxed);
     }
 }
 
@@ -294,7 +294,7 @@ impl Ticks {
 /// The open connections of a listener.
 pub struct Connections {
     limits: Limits,
-    shared: Arc<Shared>,
+    totals: Arc<ListenerTotals>,
     open: Mutex<Open>,
     /// Wakes [`watch`] when the first connection is opened.
     opened: Arc<Notify>,
@@ -362,10 +362,10 @@ impl Connections {
     pub fn new(limits: Limits, gauge: Gauge) -> Arc<Connections> {
         let connections = Arc::new(Connections {
             limits,
-            shared: Arc::new(Shared {
+            totals: Arc::new(ListenerTotals {
                 headers_max: limits.header_bytes,
                 buffers_max: limits.buffer_bytes,
-                ..Shared::default()
+                ..ListenerTotals::default()
             }),
             open: Mutex::default(),
             opened: Arc::default(),
@@ -396,7 +396,7 @@ impl Connections {
         }
         let number = open.next;
         open.next += 1;
-        let connection = Arc::new(Connection::new(Arc::clone(&self.shared)));
+        let connection = Arc::new(Connection::new(Arc::clone(&self.totals)));
         open.all.insert(number, (from, Arc::clone(&connection)));
         self.opened.notify_one();
         Some(ConnectionGuard {
@@ -436,7 +436,7 @@ async fn watch(connections: Weak<Connections>, ticks: Ticks) {
             tick.reset();
             continue;
         }
-        connections.shared.clock.fetch_add(1, Ordering::Relaxed);
+        connections.totals.clock.fetch_add(1, Ordering::Relaxed);
         connections.close_overdue(ticks);
     }
 }

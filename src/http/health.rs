@@ -115,7 +115,7 @@ fn write_problem(engine: &Engine) -> Option<&'static str> {
     if !engine.can_write() {
         return Some(NOT_WRITABLE);
     }
-    engine.is_full().then_some(FULL)
+    engine.is_disk_full().then_some(FULL)
 }
 
 #[cfg(test)]

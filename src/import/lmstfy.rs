@@ -260,7 +260,7 @@ impl Jobs {
                     worker: String::new(),
                     id: uuid::Uuid::new_v4().simple().to_string(),
                     until,
-                    warned: false,
+                    in_grace_period: false,
                 });
             }
         }

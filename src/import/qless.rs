@@ -98,7 +98,8 @@ async fn import_queues(target: &mut Target<'_>, queues: Vec<ImportedQueue>) -> R
     target.report.count(QLESS, QUEUES).found += queues.len() as u64;
     let mut good = Vec::new();
     for queue in queues {
-        let wrong = crate::engine::wrong_name(&queue.key.name, crate::engine::NAME_BYTES_MAX);
+        let wrong =
+            crate::engine::invalid_name_reason(&queue.key.name, crate::engine::NAME_BYTES_MAX);
         match wrong {
             Some(wrong) => {
                 let reason = format!("the name {wrong}");

@@ -82,7 +82,7 @@ fn translate(row: RelayRow) -> Import {
             worker: String::new(),
             id: run_id.unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string()),
             until: Time(row.expires_at.unwrap_or(row.updated_at)),
-            warned: false,
+            in_grace_period: false,
         });
     }
     import

@@ -7,7 +7,7 @@ use super::report::Report;
 use super::{ImportError, Result};
 use crate::engine::{
     Engine, Error, Import, ImportedDependencies, ImportedRecurring, NAME_BYTES_MAX, Protocol,
-    RECURRING_ID_BYTES_MAX, wrong_name,
+    RECURRING_ID_BYTES_MAX, invalid_name_reason,
 };
 
 /// Jobs, and bytes of their texts, that are collected before they are written.
@@ -280,7 +280,7 @@ fn wrong(import: &Import) -> Option<String> {
 }
 
 fn name(what: &str, text: &str, bytes_max: usize) -> Option<String> {
-    wrong_name(text, bytes_max).map(|wrong| format!("{what} {wrong}"))
+    invalid_name_reason(text, bytes_max).map(|wrong| format!("{what} {wrong}"))
 }
 
 fn names(what: &str, texts: &[String]) -> Option<String> {

@@ -33,7 +33,7 @@ pub(super) use admin::{counts, is_listed, length, worker_view};
 pub(super) use annotations::TOP_TAG;
 use annotations::{depends, log, tag, tagged, time_out, top_tags, track, tracked, untag, untrack};
 use call::{Call, Envelope};
-pub(super) use call::{Fields, ITEMS_MAX, wrong_name};
+pub(super) use call::{Fields, ITEMS_MAX, invalid_name_reason};
 use claims::{claim, claim_of_several, peek};
 pub use error::ApiError;
 use jobs::{add, complete, fail, heartbeat, requeue, retry};

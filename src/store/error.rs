@@ -120,7 +120,7 @@ impl StoreError {
     }
 
     /// Whether the disk is full.
-    pub fn is_full(&self) -> bool {
+    pub fn is_disk_full(&self) -> bool {
         match self {
             StoreError::Full => true,
             // SQLite reports SQLITE_FULL (13) for ENOSPC only. An exceeded quota is a failed write (778); a full tmpfs

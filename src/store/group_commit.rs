@@ -112,7 +112,7 @@ pub enum Sharing {
 /// A handle to the writer.
 pub struct Writer<S> {
     queue: Sender<S>,
-    is_full: Arc<AtomicBool>,
+    is_disk_full: Arc<AtomicBool>,
     stop: CancellationToken,
     /// Completes when the writer has ended.
     ended: Mutex<Option<oneshot::Receiver<()>>>,
@@ -131,9 +131,9 @@ impl<S: Send + 'static> Writer<S> {
         let (queue, requests) = queue::<R>();
         let (end, ended) = oneshot::channel();
         let stop = CancellationToken::new();
-        let is_full = Arc::new(AtomicBool::new(connection.is_full()));
+        let is_disk_full = Arc::new(AtomicBool::new(connection.is_disk_full()));
         let blocks = connection.blocks() && !on_runtime;
-        let (stopped, full) = (stop.clone(), Arc::clone(&is_full));
+        let (stopped, full) = (stop.clone(), Arc::clone(&is_disk_full));
         let is_over = CancellationToken::new();
         let over = is_over.clone().drop_guard();
         let writing = async move {
@@ -153,7 +153,7 @@ impl<S: Send + 'static> Writer<S> {
         }
         Writer {
             queue,
-            is_full,
+            is_disk_full,
             stop,
             ended: Mutex::new(Some(ended)),
             is_over,
@@ -194,8 +194,8 @@ impl<S: Send + 'static> Writer<S> {
     }
 
     /// Whether the disk is full, so that no jobs are added.
-    pub fn is_full(&self) -> bool {
-        self.is_full.load(Ordering::Relaxed)
+    pub fn is_disk_full(&self) -> bool {
+        self.is_disk_full.load(Ordering::Relaxed)
     }
 
     /// Queues a request if there is room. Otherwise returns it, to be passed to [`Writer::submit`].
@@ -218,7 +218,7 @@ async fn write<R: GroupRunner>(
     mut runner: R,
     mut queue: Queue<R>,
     stop: CancellationToken,
-    is_full: Arc<AtomicBool>,
+    is_disk_full: Arc<AtomicBool>,
 ) {
     let mut recent_failures = RecentFailures::default();
     while let Some(requests) = queue.next_group(&stop).await {
@@ -247,7 +247,7 @@ async fn write<R: GroupRunner>(
         if !refused.is_empty() {
             runner.respond(refused, Err(StoreError::Busy));
         }
-        update_disk_full(&is_full, connection.is_full());
+        update_disk_full(&is_disk_full, connection.is_disk_full());
     }
     if let Err(error) = runner.finish(&mut connection).await {
         tracing::error!(%error, "failed to store the latest statistics");
@@ -259,8 +259,8 @@ async fn write<R: GroupRunner>(
 }
 
 /// Stores whether the disk is full, and logs changes.
-fn update_disk_full(known: &AtomicBool, is_full: bool) {
-    match (known.swap(is_full, Ordering::Relaxed), is_full) {
+fn update_disk_full(known: &AtomicBool, is_disk_full: bool) {
+    match (known.swap(is_disk_full, Ordering::Relaxed), is_disk_full) {
         (false, true) => tracing::error!(
             "the disk is full; new jobs are refused; claims, completions and deletes use the reserve"
         ),
@@ -285,7 +285,7 @@ async fn run_and_respond<R: GroupRunner>(
     let (mut groups, mut has_released_reserve) = (VecDeque::from([requests]), false);
     let mut search = SlowSearch::default();
     while let Some(mut requests) = groups.pop_front() {
-        if connection.is_full() {
+        if connection.is_disk_full() {
             let adding: Vec<_> = requests
                 .extract_if(.., |request| R::adds_jobs(request))
                 .collect();
@@ -304,7 +304,7 @@ async fn run_and_respond<R: GroupRunner>(
                 runner.respond(requests, outcome);
                 return None;
             }
-            if error.is_full() && !has_released_reserve && connection.release_reserve().await {
+            if error.is_disk_full() && !has_released_reserve && connection.release_reserve().await {
                 has_released_reserve = true;
                 groups.push_front(requests);
                 continue;

@@ -129,8 +129,8 @@ impl Connection {
     }
 
     /// Whether the disk is full, so that no jobs are added.
-    pub(super) fn is_full(&self) -> bool {
-        self.reserve.is_full()
+    pub(super) fn is_disk_full(&self) -> bool {
+        self.reserve.is_disk_full()
     }
 
     /// Shortens the time limits of the statements of the following groups, or restores them.

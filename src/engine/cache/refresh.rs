@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::engine::cache::Shared;
+use crate::engine::cache::Caches;
 use crate::engine::model::config;
 use crate::engine::model::job::QueueId;
 use crate::engine::model::queue;
@@ -156,9 +156,9 @@ impl Refresh {
     }
 
     /// Applies what was read, unless the caches have a later revision: concurrent reads may finish out of order.
-    pub fn apply(self, shared: &Shared, subscriptions: &Subscriptions) -> Result<(), StoreError> {
+    pub fn apply(self, caches: &Caches, subscriptions: &Subscriptions) -> Result<(), StoreError> {
         let state = self.state.ok_or(StoreError::Corrupt("no state"))?;
-        let mut known = shared.lock();
+        let mut known = caches.lock();
         let applies = match self.known {
             None => state.revision >= *known,
             Some(before) if state.revision < before => {
@@ -177,22 +177,22 @@ impl Refresh {
         let mut tokens_differ = false;
         for (part, rows) in &self.read {
             match part {
-                Part::AllQueues => shared.queues.reload(rows, state.last_deleted_queue)?,
+                Part::AllQueues => caches.queues.reload(rows, state.last_deleted_queue)?,
                 // Read before all queues, so they may be older.
                 Part::ChangedQueues | Part::DeletedQueues if reads_all_queues => {}
-                Part::ChangedQueues => shared.queues.update(rows)?,
+                Part::ChangedQueues => caches.queues.update(rows)?,
                 Part::DeletedQueues => {
                     for row in rows {
-                        shared.queues.remove(row.int(0)?);
+                        caches.queues.remove(row.int(0)?);
                     }
                 }
-                Part::Config => shared.config.reload(rows)?,
-                Part::Tracked => shared.tracked.reload(rows)?,
-                Part::Tokens => tokens_differ = shared.tokens.reload(rows)?,
+                Part::Config => caches.config.reload(rows)?,
+                Part::Tracked => caches.tracked.reload(rows)?,
+                Part::Tokens => tokens_differ = caches.tokens.reload(rows)?,
                 Part::RecurringIn => {
                     let queues = rows.iter().map(|row| row.int(0));
                     let queues: HashSet<QueueId> = queues.collect::<Result<_, _>>()?;
-                    *shared.lock_recurring_in() = Arc::new(queues);
+                    *caches.lock_recurring_in() = Arc::new(queues);
                 }
             }
         }

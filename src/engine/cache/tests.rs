@@ -17,8 +17,8 @@ async fn read(engine: &Engine, mut refresh: Refresh) -> Refresh {
 }
 
 fn apply(engine: &Engine, refresh: Refresh) {
-    let shared = &engine.0.shared;
-    refresh.apply(shared, engine.subscriptions()).unwrap();
+    let caches = &engine.0.caches;
+    refresh.apply(caches, engine.subscriptions()).unwrap();
 }
 
 async fn set_heartbeat(engine: &Engine, seconds: &str) {
@@ -34,7 +34,7 @@ fn heartbeat(engine: &Engine) -> f64 {
 async fn an_older_read_does_not_replace_a_change_of_this_server() {
     let engine = engine().await;
     set_heartbeat(&engine, "1").await;
-    let known = engine.0.shared.revision();
+    let known = engine.0.caches.revision();
     let reads = [
         read(&engine, Refresh::of_everything()).await,
         read(&engine, Refresh::since(known)).await,
@@ -51,19 +51,19 @@ async fn an_older_read_does_not_replace_a_change_of_this_server() {
 #[tokio::test]
 async fn a_change_of_this_server_does_not_replace_a_newer_read() {
     let engine = engine().await;
-    let shared = &engine.0.shared;
+    let caches = &engine.0.caches;
     let change = |seconds: &str| CacheChanges {
-        settings: vec![("heartbeat".to_owned(), Some(seconds.to_owned()))],
+        changed_options: vec![("heartbeat".to_owned(), Some(seconds.to_owned()))],
         ..CacheChanges::default()
     };
-    let known = shared.revision();
-    shared.apply(change("1"), Some(known));
+    let known = caches.revision();
+    caches.apply(change("1"), Some(known));
     assert!((heartbeat(&engine) - 1.0).abs() < f64::EPSILON);
     // Read by another task between the commit of this change and its application.
-    shared.apply(change("3"), Some(known + 2));
-    shared.apply(change("2"), Some(known + 1));
+    caches.apply(change("3"), Some(known + 2));
+    caches.apply(change("2"), Some(known + 1));
     assert!((heartbeat(&engine) - 3.0).abs() < f64::EPSILON);
-    assert_eq!(shared.revision(), known + 3);
+    assert_eq!(caches.revision(), known + 3);
     engine.close().await;
 }
 
@@ -76,7 +76,7 @@ const SET: [&str; 2] = [
 #[tokio::test]
 async fn only_the_kinds_that_have_changed_are_read() {
     let engine = engine().await;
-    let known = engine.0.shared.revision();
+    let known = engine.0.caches.revision();
     run_sql(&engine, "INSERT INTO tracked (id, since) VALUES ('a', 1)").await;
     run_statements(&engine, SET.map(|sql| Statement::new(sql, []))).await;
     let changed = read(&engine, Refresh::since(known)).await;
@@ -102,13 +102,13 @@ async fn everything_is_read_from_a_database_that_has_lost_commits() {
     let (queue, put) = (QueueKey::qless("lost"), Put::default());
     let put = engine.put(queue.clone(), vec![put], String::new(), None);
     put.await.unwrap();
-    let known = engine.0.shared.revision();
+    let known = engine.0.caches.revision();
     run_statements(&engine, LOSE.map(|sql| Statement::new(sql, []))).await;
     let found = read(&engine, Refresh::since(known)).await;
     apply(&engine, found);
     assert!((heartbeat(&engine) - 60.0).abs() < f64::EPSILON);
     assert_eq!(engine.known_queues().get(&queue), None);
-    assert_eq!(engine.0.shared.revision(), known - 1);
+    assert_eq!(engine.0.caches.revision(), known - 1);
     engine.close().await;
 }
 
@@ -123,12 +123,12 @@ async fn queues_with_recurring_jobs_are_read() {
     run_sql(&engine, QUEUES_WITH_RECURRING_JOBS).await;
     let everything = read(&engine, Refresh::of_everything()).await;
     apply(&engine, everything);
-    let recurring_in = engine.0.shared.recurring_in();
+    let recurring_in = engine.0.caches.recurring_in();
     assert_eq!(*recurring_in, HashSet::from([0, 10, 20]));
     run_sql(&engine, "DELETE FROM recurring").await;
     let everything = read(&engine, Refresh::of_everything()).await;
     apply(&engine, everything);
-    assert!(engine.0.shared.recurring_in().is_empty());
+    assert!(engine.0.caches.recurring_in().is_empty());
     engine.close().await;
 }
 
@@ -184,7 +184,7 @@ async fn the_name_of_a_deleted_queue_can_be_used_again() {
 async fn a_guest_who_reloads_the_caches_does_not_wait_for_other_guests() {
     let engine = engine().await;
     set_heartbeat(&engine, "1").await;
-    let revision = engine.0.shared.revision();
+    let revision = engine.0.caches.revision();
     run_sql(
         &engine,
         "UPDATE config SET value = '2' WHERE option = 'heartbeat'",

@@ -83,7 +83,7 @@ impl Cursors {
             Some(next) => self.queues.insert(task, next),
             None => self.queues.remove(&task),
         };
-        work.leaves_jobs |= part.next.is_some();
+        work.has_more_work |= part.next.is_some();
     }
 
     /// Deletes the workers of the next part that were last seen at `oldest` or before.
@@ -106,10 +106,10 @@ impl Cursors {
             .with(oldest.0);
         let answers = connection.run(vec![forget]).await?;
         let forgotten: u64 = answers.iter().map(|answer| answer.affected).sum();
-        work.affected += usize::try_from(forgotten).unwrap_or(usize::MAX);
+        work.affected_rows += usize::try_from(forgotten).unwrap_or(usize::MAX);
         if is_full {
             self.worker = last;
-            work.leaves_jobs = true;
+            work.has_more_work = true;
         }
         Ok(())
     }

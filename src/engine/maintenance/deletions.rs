@@ -62,10 +62,10 @@ pub async fn delete_jobs(
     };
     let count = i64::try_from(what.count).unwrap_or(BATCH).min(BATCH);
     let args = [queue.id.into(), what.until.0.into(), count.into()];
-    let before = work.affected;
+    let before = work.affected_rows;
     let found = delete_found(connection, work, Statement::new(sql, args)).await?;
     // Another server has changed one of them, so others may be first now: retry.
-    if work.affected - before < found {
+    if work.affected_rows - before < found {
         return Err(StoreError::Conflict);
     }
     Ok(())
@@ -256,7 +256,7 @@ async fn delete(
             // Claims look at a limited number of waiting jobs whose time to live has ended; so others may be found now.
             work.wake(row.int(0)?, 1);
         }
-        work.affected += 1;
+        work.affected_rows += 1;
         deleted.insert(row.int(1)?);
         let (scope, id) = (row.int(4)?, row.text(5)?);
         work.forget_cached(JobKey { scope, id });

@@ -7,24 +7,24 @@ use crate::engine::maintenance::tasks::BATCH;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::store::{Connection, Statement, StoreError};
 
-/// Deletes a bounded part: jobs, or rows of one table that can become long. `work.affected` is the number of deleted
-/// rows; 0 if so little is left that [`everything`] takes a short time.
+/// Deletes a bounded part: jobs, or rows of one table that can become long. `work.affected_rows` is the number of
+/// deleted rows; 0 if so little is left that [`everything`] takes a short time.
 pub async fn part(connection: &mut Connection, work: &mut UnitOfWork) -> Result<(), StoreError> {
     if deletions::delete_any(connection, work).await? {
         return Ok(());
     }
-    let deleted = work.affected;
+    let deleted = work.affected_rows;
     for (sql, batch) in PARTS {
         let answers = connection
             .run(vec![Statement::new(sql, [(*batch).into()])])
             .await?;
         let rows: u64 = answers.iter().map(|answer| answer.affected).sum();
         if rows >= batch.unsigned_abs() {
-            work.affected = deleted + usize::try_from(rows).unwrap_or(usize::MAX);
+            work.affected_rows = deleted + usize::try_from(rows).unwrap_or(usize::MAX);
             return Ok(());
         }
     }
-    work.affected = 0;
+    work.affected_rows = 0;
     Ok(())
 }
 

@@ -48,7 +48,7 @@ impl Engine {
                     let Ok(done) = engine.submit_system_task(release, now).await else {
                         return;
                     };
-                    is_done = done.affected == 0;
+                    is_done = done.affected_rows == 0;
                 }
             }
         };
@@ -65,24 +65,24 @@ pub async fn release(
     let needs = of.map_or(0, |seq| -seq);
     let find = Statement::new(FIND_SATISFIED, [needs.into(), BATCH.into()]);
     let answers = connection.run(vec![find]).await?;
-    let (mut edges, mut jobs) = (Vec::new(), Vec::new());
+    let (mut satisfied, mut jobs) = (Vec::new(), Vec::new());
     let mut bytes = 0;
     for row in answers.iter().flat_map(|answer| &answer.rows) {
         let (job, needs, is_ready, size) = (row.int(0)?, row.int(1)?, row.int(2)?, row.int(3)?);
         if is_ready == 1 {
             bytes += size;
-            if bytes > work.releases.bytes_max as i64 && !edges.is_empty() {
+            if bytes > work.releases.bytes_max as i64 && !satisfied.is_empty() {
                 break;
             }
         }
-        edges.push((job, needs));
+        satisfied.push((job, needs));
         // With several servers, the version of a job that stays is written too: another server may be about to remove
         // its last dependency, and must then not overlook that this one is gone.
         if is_ready == 1 || work.revision.is_some() {
             jobs.push((job,));
         }
     }
-    if edges.is_empty() {
+    if satisfied.is_empty() {
         return Ok(());
     }
     let mut writes = Vec::new();
@@ -95,9 +95,9 @@ pub async fn release(
         }
         writes = work.job_writes();
     }
-    writes.push(dependency_rows::remove_dependencies(&edges));
+    writes.push(dependency_rows::remove_dependencies(&satisfied));
     connection.run(writes).await?;
-    work.affected += edges.len();
+    work.affected_rows += satisfied.len();
     Ok(())
 }
 

@@ -118,8 +118,8 @@ impl MaintenanceTask {
         )
     }
 
-    /// Whether there may be more to do after a transaction whose result is `jobs`.
-    pub fn may_have_more(self, jobs: usize) -> bool {
+    /// Whether there may be more to do after a transaction that changed or deleted `rows` rows.
+    pub fn may_have_more(self, rows: usize) -> bool {
         match self {
             // The size of the jobs may have ended the batch early.
             MaintenanceTask::DeleteExpired
@@ -128,10 +128,8 @@ impl MaintenanceTask {
             | MaintenanceTask::DeleteOldComplete
             | MaintenanceTask::DeleteSurplusComplete
             | MaintenanceTask::ReleaseDependents
-            | MaintenanceTask::DeleteOldOperations
-            // Reports whether queues are left to check.
-            | MaintenanceTask::DeleteEmptyQueues => jobs > 0,
-            _ => i64::try_from(jobs).is_ok_and(|jobs| jobs >= self.batch()),
+            | MaintenanceTask::DeleteOldOperations => rows > 0,
+            _ => i64::try_from(rows).is_ok_and(|rows| rows >= self.batch()),
         }
     }
 }
@@ -229,7 +227,7 @@ async fn run_in_queues(
             }
         }
     }
-    if !work.leaves_jobs && !task.may_have_more(work.affected) {
+    if !work.has_more_work && !task.may_have_more(work.affected_rows) {
         cursors.end_part(work, task, &part);
     }
     Ok(())
@@ -257,7 +255,7 @@ async fn find_to_move(
         .take_while(fits)
         .map(|(job, _)| job)
         .collect();
-    work.leaves_jobs = first.len() < count || count as i64 >= work.batch_max();
+    work.has_more_work = first.len() < count || count as i64 >= work.batch_max();
     Ok(first)
 }
 
@@ -275,7 +273,7 @@ async fn promote_due(
     let answers = connection.run(vec![promote]).await?;
     for row in answers.iter().flat_map(|answer| &answer.rows) {
         work.count_promoted(row.int(0)?, 1);
-        work.affected += 1;
+        work.affected_rows += 1;
     }
     Ok(())
 }
@@ -302,7 +300,7 @@ async fn expire_leases(
     };
     while long_parts(&keys, work).bytes > LONG_PARTS_MAX && keys.len() > 1 {
         keys.truncate(keys.len() / 2);
-        work.leaves_jobs = true;
+        work.has_more_work = true;
     }
     let long = long_parts(&keys, work).statements();
     if !long.is_empty() {
@@ -311,7 +309,7 @@ async fn expire_leases(
     }
     for key in &keys {
         leases::expire_lease(work, key);
-        work.affected += 1;
+        work.affected_rows += 1;
     }
     let writes = work.job_writes();
     if !writes.is_empty() {

@@ -7,13 +7,13 @@
 use crate::store::Statement;
 
 /// Adds dependencies `(job, needs)`.
-pub fn add_dependencies(edges: &[(i64, i64)]) -> Statement {
-    Statement::of_rows(ADD_DEPENDENCIES, edges)
+pub fn add_dependencies(dependencies: &[(i64, i64)]) -> Statement {
+    Statement::of_rows(ADD_DEPENDENCIES, dependencies)
 }
 
 /// Removes dependencies `(job, needs)`.
-pub fn remove_dependencies(edges: &[(i64, i64)]) -> Statement {
-    Statement::of_rows(REMOVE_DEPENDENCIES, edges)
+pub fn remove_dependencies(dependencies: &[(i64, i64)]) -> Statement {
+    Statement::of_rows(REMOVE_DEPENDENCIES, dependencies)
 }
 
 /// Removes all dependencies of jobs.
@@ -32,8 +32,8 @@ pub fn satisfy_all_dependents(jobs: &[(i64,)]) -> Statement {
 }
 
 /// Removes dependencies on jobs that are not loaded: job, and scope and ID of the other one.
-pub fn remove_dependencies_on(edges: &[(i64, i64, String)]) -> Statement {
-    Statement::of_rows(REMOVE_DEPENDENCIES_ON, edges)
+pub fn remove_dependencies_on(dependencies: &[(i64, i64, String)]) -> Statement {
+    Statement::of_rows(REMOVE_DEPENDENCIES_ON, dependencies)
 }
 
 const ADD_DEPENDENCIES: &str = "

@@ -164,7 +164,7 @@ pub fn invalid_class_reason(class: &str) -> Option<String> {
 }
 
 /// What is wrong with a name that people read; `None` if it is valid.
-pub fn wrong_name(name: &str, bytes_max: usize) -> Option<String> {
+pub fn invalid_name_reason(name: &str, bytes_max: usize) -> Option<String> {
     if name.is_empty() {
         Some("must not be empty".to_owned())
     } else if name.len() > bytes_max {
@@ -212,7 +212,8 @@ pub struct Lease {
     pub id: String,
     pub until: Time,
     /// The lease has expired, and `until` is the end of the grace period, which is granted once.
-    pub warned: bool,
+    #[serde(rename = "warned")]
+    pub in_grace_period: bool,
 }
 
 /// The last failure of a job. Kept until the job is completed.

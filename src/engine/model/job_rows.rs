@@ -53,7 +53,7 @@ pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
             worker,
             id,
             until: Time(until),
-            warned: row.int(23)? != 0,
+            in_grace_period: row.int(23)? != 0,
         }),
         _ => None,
     };
@@ -81,8 +81,8 @@ pub fn short_job(row: &Row) -> Result<(Job, i64, Omitted), StoreError> {
     if let Some(text) = tags_text {
         read_tags(&mut job, text);
     }
-    omitted.edges =
-        job.dependencies.len() > EDGES_SHORT_MAX || job.dependents.len() > EDGES_SHORT_MAX;
+    omitted.edges = job.dependencies.len() > DEPENDENCIES_SHORT_MAX
+        || job.dependents.len() > DEPENDENCIES_SHORT_MAX;
     Ok((job, row.int(22)?, omitted))
 }
 
@@ -140,7 +140,7 @@ pub struct EdgeCounts {
 }
 
 /// Dependencies, and dependents, of a row of `job_columns!(short)`; the statement reads one more.
-pub const EDGES_SHORT_MAX: usize = 100;
+pub const DEPENDENCIES_SHORT_MAX: usize = 100;
 
 /// Parses the column `tags`; `None` if that is not possible.
 pub fn tags(text: &str) -> Option<Vec<String>> {
@@ -228,7 +228,7 @@ impl Serialize for Values<'_> {
         row.serialize_element(&job.remaining)?;
         // Null keeps the stored value.
         row.serialize_element(&history)?; // 10
-        row.serialize_element(&lease.map_or(0, |lease| u8::from(lease.warned)))?;
+        row.serialize_element(&lease.map_or(0, |lease| u8::from(lease.in_grace_period)))?;
         row.serialize_element(&job.updated_at)?;
         if *columns >= WrittenColumns::Settings {
             let failure = job.failure.as_ref();

@@ -296,7 +296,7 @@ impl UnitOfWork {
             let before = before.as_deref().map(queue_item);
             audit.add(1, before.as_ref(), Some(&queue_item(queue)));
         }
-        for (option, value) in &self.settings {
+        for (option, value) in &self.changed_options {
             let item = |value: String| Item::Option {
                 option,
                 value: shorten(&value),
@@ -325,8 +325,8 @@ impl UnitOfWork {
         for worker in &self.forgotten_workers {
             audit.add(1, Some(&Item::Worker { worker }), None);
         }
-        if self.affected > 0 {
-            let deleted = self.affected;
+        if self.affected_rows > 0 {
+            let deleted = self.affected_rows;
             let items = i64::try_from(deleted).unwrap_or(i64::MAX);
             audit.add(items, None, Some(&Item::Deleted { deleted }));
         }

@@ -8,7 +8,7 @@ use crate::engine::unit_of_work::{Extent, UnitOfWork};
 use crate::engine::verbs::qless::tag;
 use crate::store::Statement;
 
-/// Dependencies to remove that [`UnitOfWork::edges`] does not name.
+/// Dependencies to remove that [`UnitOfWork::changed_dependencies`] does not name.
 #[derive(Default)]
 pub struct RemovedDependencies {
     /// Jobs of which all dependencies are removed.
@@ -16,7 +16,7 @@ pub struct RemovedDependencies {
     /// Jobs of which all dependents are removed.
     needs: Vec<(i64,)>,
     /// Dependencies on jobs that are not loaded: job, and scope and ID of the other one.
-    edges: Vec<(i64, i64, String)>,
+    on_unloaded_jobs: Vec<(i64, i64, String)>,
 }
 
 impl UnitOfWork {
@@ -80,7 +80,8 @@ impl UnitOfWork {
             if let Some(other) = self.jobs.get_mut(&dependency) {
                 other.has_new_dependent = true;
                 other.job.dependents.push(key.id.clone());
-                self.edges.insert((seq, other.job.seq), true);
+                self.changed_dependencies
+                    .insert((seq, other.job.seq), true);
                 // Of a job that was loaded only as a dependency, the search for cycles has read the dependents.
                 if other.extent != Extent::Whole {
                     let known = self.dependents.entry(dependency.id).or_default();
@@ -116,8 +117,9 @@ impl UnitOfWork {
             let Some(loaded) = self.jobs.get_mut(&dependent) else {
                 continue;
             };
-            let (edge, is_checked) = ((loaded.job.seq, seq), loaded.extent == Extent::Checked);
-            let was_added = self.remove_edge(edge, removes_all);
+            let dependency = (loaded.job.seq, seq);
+            let is_checked = loaded.extent == Extent::Checked;
+            let was_added = self.remove_dependency(dependency, removes_all);
             // Of a checked job, too little is loaded to write it.
             if is_checked || (later && !was_added) {
                 continue;
@@ -142,20 +144,21 @@ impl UnitOfWork {
 
     /// The statements that write the changed dependencies.
     pub fn dependency_writes(&mut self) -> Vec<Statement> {
-        let (added, cut) = self.edges.drain().partition::<Vec<_>, _>(|(_, add)| *add);
-        let edges = |edges: Vec<((i64, i64), bool)>| {
-            let mut edges: Vec<_> = edges.into_iter().map(|(edge, _)| edge).collect();
-            edges.sort_unstable();
-            edges
+        let changed = self.changed_dependencies.drain();
+        let (added, cut) = changed.partition::<Vec<_>, _>(|(_, add)| *add);
+        let sorted = |changed: Vec<((i64, i64), bool)>| {
+            let mut dependencies: Vec<_> = changed.into_iter().map(|(pair, _)| pair).collect();
+            dependencies.sort_unstable();
+            dependencies
         };
-        let (added, cut) = (edges(added), edges(cut));
+        let (added, cut) = (sorted(added), sorted(cut));
         let mut removed = std::mem::take(&mut self.removed_dependencies);
         let mut later = self.releases.take_completed_later();
         for jobs in [&mut removed.jobs, &mut removed.needs, &mut later] {
             jobs.sort_unstable();
             jobs.dedup();
         }
-        removed.edges.sort_unstable();
+        removed.on_unloaded_jobs.sort_unstable();
         let mut writes = Vec::new();
         if !removed.jobs.is_empty() {
             writes.push(dependency_rows::remove_all_dependencies(&removed.jobs));
@@ -163,8 +166,10 @@ impl UnitOfWork {
         if !removed.needs.is_empty() {
             writes.push(dependency_rows::remove_all_dependents(&removed.needs));
         }
-        if !removed.edges.is_empty() {
-            writes.push(dependency_rows::remove_dependencies_on(&removed.edges));
+        if !removed.on_unloaded_jobs.is_empty() {
+            writes.push(dependency_rows::remove_dependencies_on(
+                &removed.on_unloaded_jobs,
+            ));
         }
         if !cut.is_empty() {
             writes.push(dependency_rows::remove_dependencies(&cut));
@@ -184,10 +189,10 @@ impl UnitOfWork {
 
     /// Removes a dependency `(job, needs)`. `removes_all` if a statement for all dependencies or dependents of a job
     /// removes it, unless it was added in this transaction. Returns whether it was.
-    fn remove_edge(&mut self, edge: (i64, i64), removes_all: bool) -> bool {
+    fn remove_dependency(&mut self, dependency: (i64, i64), removes_all: bool) -> bool {
         let known = match removes_all {
-            true => self.edges.remove(&edge),
-            false => self.edges.insert(edge, false),
+            true => self.changed_dependencies.remove(&dependency),
+            false => self.changed_dependencies.insert(dependency, false),
         };
         known == Some(true)
     }
@@ -203,13 +208,13 @@ impl UnitOfWork {
             self.forget_cached(need.clone());
             if !removes_all {
                 self.removed_dependencies
-                    .edges
+                    .on_unloaded_jobs
                     .push((seq, need.scope, need.id));
             }
             return;
         };
         other.job.dependents.retain(|id| *id != key.id);
-        let edge = (seq, other.job.seq);
-        self.remove_edge(edge, removes_all);
+        let dependency = (seq, other.job.seq);
+        self.remove_dependency(dependency, removes_all);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId, QueueKey, can_look_up};
 use crate::engine::model::job_columns::job_columns;
-use crate::engine::model::job_rows::EDGES_SHORT_MAX;
+use crate::engine::model::job_rows::DEPENDENCIES_SHORT_MAX;
 use crate::engine::model::neighbor_rows;
 use crate::engine::model::recurring;
 use crate::engine::operations;
@@ -92,23 +92,23 @@ impl UnitOfWork {
     }
 
     /// The number of record IDs to reserve per queue.
-    pub fn record_numbers_needed<'a>(
+    pub fn record_ids_needed<'a>(
         needs: impl Iterator<Item = &'a Needs>,
     ) -> BTreeMap<QueueId, i64> {
         let mut wanted = BTreeMap::new();
-        for queue in needs.filter_map(|needs| needs.number) {
+        for queue in needs.filter_map(|needs| needs.reserves_record_id_in) {
             *wanted.entry(queue).or_default() += 1;
         }
         wanted
     }
 
     /// The statement that reserves these IDs.
-    pub fn reserve_numbers(wanted: &BTreeMap<QueueId, i64>) -> Statement {
-        Statement::of_rows(RESERVE_NUMBERS, &wanted.iter().collect::<Vec<_>>())
+    pub fn reserve_record_ids(wanted: &BTreeMap<QueueId, i64>) -> Statement {
+        Statement::of_rows(RESERVE_RECORD_IDS, &wanted.iter().collect::<Vec<_>>())
     }
 
-    /// Stores the result of [`UnitOfWork::reserve_numbers`].
-    pub fn take_numbers(
+    /// Stores the result of [`UnitOfWork::reserve_record_ids`].
+    pub fn take_record_ids(
         &mut self,
         wanted: &BTreeMap<QueueId, i64>,
         answers: Vec<StatementResult>,
@@ -116,7 +116,7 @@ impl UnitOfWork {
         for row in answers.into_iter().flat_map(|answer| answer.rows) {
             let (queue, last) = (row.int(0)?, row.int(1)?);
             let count = wanted.get(&queue).copied().unwrap_or_default();
-            self.numbers
+            self.reserved_record_ids
                 .insert(queue, (last - count + 1..=last).collect());
         }
         Ok(())
@@ -231,7 +231,7 @@ impl UnitOfWork {
                     // Of a job with many dependencies, which another verb names, only the first have been loaded.
                     if known.extent == Extent::Whole
                         && known.omitted.edges
-                        && known.job.dependencies.len() > EDGES_SHORT_MAX
+                        && known.job.dependencies.len() > DEPENDENCIES_SHORT_MAX
                     {
                         known.omitted.dependencies = omitted.dependencies;
                     }
@@ -244,7 +244,7 @@ impl UnitOfWork {
             if let Some(ids) = lists.remove(&loaded.job.seq) {
                 loaded.job.dependents = ids;
                 loaded.omitted.dependents = 0;
-                loaded.omitted.edges = loaded.job.dependencies.len() > EDGES_SHORT_MAX;
+                loaded.omitted.edges = loaded.job.dependencies.len() > DEPENDENCIES_SHORT_MAX;
             }
         }
         Ok(())
@@ -315,6 +315,6 @@ const LOAD_CANDIDATES: &str = concat!(
 );
 
 /// Reserves IDs for new records. Other servers wait for the queue's row, so the IDs have no gaps.
-const RESERVE_NUMBERS: &str = "
+const RESERVE_RECORD_IDS: &str = "
 UPDATE queues SET last_number = last_number + k.int(1) FROM rows($1) AS k
 WHERE queues.id = k.int(0) AND queues.forgotten = 0 RETURNING queues.id, queues.last_number";

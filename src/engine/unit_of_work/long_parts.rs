@@ -137,7 +137,7 @@ impl UnitOfWork {
                 part.verbs += 1;
                 part.body |= need.bodies;
                 part.deletes_body |= need.deletes;
-                let changes = !need.only_checks && !need.only_checks_existence;
+                let changes = !need.skips_long_parts && !need.only_checks_existence;
                 part.texts |= changes;
                 // The dependents of a completed job are loaded by a statement of their own.
                 let completes = need.releases_dependents

@@ -26,7 +26,7 @@ pub struct Needs {
     /// IDs of recurring jobs.
     pub recurring: Vec<String>,
     /// Reserves an ID for a new record in this queue.
-    pub number: Option<QueueId>,
+    pub reserves_record_id_in: Option<QueueId>,
     /// Records by `seq`, of which the verb takes one. Rows locked by other servers are skipped.
     pub poll_candidates: Vec<i64>,
     /// The oldest jobs of a list.
@@ -55,7 +55,7 @@ pub struct Needs {
     /// is loaded.
     pub only_checks_existence: bool,
     /// The verb only reads the named jobs, and needs none of their long parts.
-    pub only_checks: bool,
+    pub skips_long_parts: bool,
     /// The caller can split the request, so it fails if the jobs are too large for one transaction.
     pub divisible: bool,
     /// Whether it may add jobs, which fails on a full disk.

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::engine::model::job::JobKey;
-use crate::engine::model::job_rows::{EDGES_SHORT_MAX, EdgeCounts};
+use crate::engine::model::job_rows::{DEPENDENCIES_SHORT_MAX, EdgeCounts};
 use crate::engine::unit_of_work::{Extent, LoadedJob, Needs, UnitOfWork};
 use crate::engine::verbs::qless::depend::{DEPENDENCIES_MAX, DEPENDENTS_MAX};
 use crate::store::{Statement, StatementResult, StoreError};
@@ -13,7 +13,7 @@ use crate::store::{Statement, StatementResult, StoreError};
 pub const RELATIONS_MAX: usize = 2_048;
 
 /// Jobs whose relations are counted: more of them have more than [`RELATIONS_MAX`] together.
-const COUNTED_JOBS_MAX: usize = RELATIONS_MAX / EDGES_SHORT_MAX;
+const COUNTED_JOBS_MAX: usize = RELATIONS_MAX / DEPENDENCIES_SHORT_MAX;
 
 /// The numbers of dependencies and of dependents of jobs by `seq`, each up to `$2`.
 const COUNT_RELATIONS: &str = "

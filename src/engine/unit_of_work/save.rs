@@ -220,7 +220,7 @@ impl UnitOfWork {
         ));
         let save =
             |(option, value): &(String, Option<String>)| config::save(option, value.as_deref());
-        writes.extend(self.settings.iter().map(save));
+        writes.extend(self.changed_options.iter().map(save));
         writes.extend(tracked::save(&self.tracking));
         writes.extend(self.tokens.writes());
         self.audit_operations();
@@ -259,7 +259,7 @@ impl UnitOfWork {
     pub fn cache_changes(&self) -> [bool; 5] {
         [
             self.flushes || !self.deleted_queues.is_empty(),
-            self.flushes || !self.settings.is_empty(),
+            self.flushes || !self.changed_options.is_empty(),
             self.flushes || !self.tracking.is_empty(),
             !self.tokens.changes.is_empty(),
             self.flushes || !self.recurring_in.is_empty(),
@@ -273,7 +273,7 @@ impl UnitOfWork {
                 flushes: self.flushes,
                 queues: self.changed_queues.into_values().collect(),
                 deleted_queues: self.deleted_queues,
-                settings: self.settings,
+                changed_options: self.changed_options,
                 tracking: self.tracking,
                 tokens: self.tokens.changes,
                 recurring_in: self.recurring_in,

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::engine::BYTES_PER_WEIGHT;
 use crate::engine::cache::refresh::Refresh;
-use crate::engine::cache::{CacheChanges, Shared};
+use crate::engine::cache::{CacheChanges, Caches};
 use crate::engine::clock::{Clock, Time};
 use crate::engine::error::{Error, Result};
 use crate::engine::events;
@@ -47,7 +47,7 @@ const DROP_EVENTS_EVERY: u64 = 16;
 
 /// The engine's part of group commit.
 pub struct Runner {
-    pub shared: Shared,
+    pub caches: Caches,
     pub clock: Arc<Clock>,
     pub deferred_state: Arc<DeferredState>,
     pub deferred: DeferredWrites,
@@ -125,9 +125,9 @@ impl GroupRunner for Runner {
         let insertion_numbers = self.begin(connection, strict).await?;
         let now = self.time_of(requests);
         let has_subscribers = self.subscriptions.any() || self.peers.any();
-        let mut work = UnitOfWork::new(now, &self.shared, has_subscribers, insertion_numbers);
+        let mut work = UnitOfWork::new(now, &self.caches, has_subscribers, insertion_numbers);
         work.audit = Audit::of_first(requests);
-        work.revision = self.peers.is_shared().then(|| self.shared.revision());
+        work.revision = self.peers.is_shared().then(|| self.caches.revision());
         let system_task = requests.iter().find_map(|it| it.task.system_task());
         self.begin_deferring(&mut work);
         let stores_deferred = self.stores_deferred(&work, system_task.as_ref());
@@ -148,7 +148,7 @@ impl GroupRunner for Runner {
             }
         };
         // With client time, maintenance does not touch qless data. As in qless-core, a completion deletes old jobs.
-        let deletes_complete = work.completed && self.trust_client_clock;
+        let deletes_complete = work.has_final_completion && self.trust_client_clock;
         if deletes_complete {
             connection.run(std::mem::take(&mut writes)).await?;
             deletions::delete_complete(connection, &mut work).await?;
@@ -236,7 +236,7 @@ impl Runner {
         }
         self.load_cached_jobs(work, requests);
         let writes = run_named(connection, work, requests).await?;
-        let (shared, recurring_in) = (self.peers.is_shared(), self.shared.recurring_in());
+        let (shared, recurring_in) = (self.peers.is_shared(), self.caches.recurring_in());
         run_claims(connection, work, requests, writes, &recurring_in, shared).await
     }
 
@@ -254,7 +254,7 @@ impl Runner {
             });
         };
         self.clock.synchronize(fresh.now);
-        let known = self.shared.revision();
+        let known = self.caches.revision();
         if known != fresh.revision {
             self.refresh(connection, Refresh::since(known)).await?;
         }
@@ -309,7 +309,7 @@ impl Runner {
     }
 
     fn apply_to_caches(&mut self, changes: CacheChanges, began_with: Option<i64>) {
-        if !changes.settings.is_empty() {
+        if !changes.changed_options.is_empty() {
             // Retention options may have changed.
             self.statistics_cleanup.pruned = None;
         }
@@ -317,7 +317,7 @@ impl Runner {
             self.deferred.delete_queue(*id);
         }
         let has_revoked = changes.tokens.iter().any(|token| token.created.is_none());
-        for queue in self.shared.apply(changes, began_with) {
+        for queue in self.caches.apply(changes, began_with) {
             self.subscriptions.wake(&QueueKey::qless(queue), usize::MAX);
         }
         if has_revoked {
@@ -350,7 +350,7 @@ impl Runner {
         if revised {
             self.apply_to_caches(finished.caches, began_with);
         }
-        let queue = |id| self.shared.queues.by_id(id);
+        let queue = |id| self.caches.queues.by_id(id);
         for (queue, n) in finished
             .wake_ups
             .iter()
@@ -384,12 +384,12 @@ async fn run_named(
     requests: &mut [WriteRequest],
 ) -> Result<Vec<Statement>, StoreError> {
     let needs = requests.iter().map(|request| &request.needs);
-    let numbers = UnitOfWork::record_numbers_needed(needs);
-    if !numbers.is_empty() {
+    let wanted = UnitOfWork::record_ids_needed(needs);
+    if !wanted.is_empty() {
         let answers = connection
-            .run(vec![UnitOfWork::reserve_numbers(&numbers)])
+            .run(vec![UnitOfWork::reserve_record_ids(&wanted)])
             .await?;
-        work.take_numbers(&numbers, answers)?;
+        work.take_record_ids(&wanted, answers)?;
     }
     let oldest = requests
         .iter()

@@ -55,7 +55,7 @@ pub fn leave_queue(work: &mut UnitOfWork, key: &JobKey) -> Option<String> {
         }
     }
     let lease = work.job_mut(key)?.lease.take()?;
-    (!lease.warned).then_some(lease.worker)
+    (!lease.in_grace_period).then_some(lease.worker)
 }
 
 /// Puts the job into its queue: it becomes waiting, scheduled, or depends on others.

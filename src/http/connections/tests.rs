@@ -24,9 +24,9 @@ async fn at_the_limit_the_longest_waiting_connection_is_closed() {
     let busy = connections.admit(address(1)).unwrap();
     busy.connection.begin_request();
     let first = connections.admit(address(2)).unwrap();
-    connections.shared.clock.fetch_add(1, Ordering::Relaxed);
+    connections.totals.clock.fetch_add(1, Ordering::Relaxed);
     let second = connections.admit(address(3)).unwrap();
-    connections.shared.clock.fetch_add(1, Ordering::Relaxed);
+    connections.totals.clock.fetch_add(1, Ordering::Relaxed);
     // Received bytes do not extend the time limit.
     assert!(first.connection.received(1));
     let third = connections.admit(address(4)).unwrap();
@@ -44,7 +44,7 @@ async fn at_the_limit_the_longest_waiting_connection_is_closed() {
 async fn an_address_at_its_limit_replaces_its_own_connection() {
     let connections = Connections::new(limits(10, 2), Gauge::default());
     let other = connections.admit(address(9)).unwrap();
-    connections.shared.clock.fetch_add(1, Ordering::Relaxed);
+    connections.totals.clock.fetch_add(1, Ordering::Relaxed);
     let first = connections.admit(address(1)).unwrap();
     let second = connections.admit(address(1)).unwrap();
     second.connection.begin_request();
@@ -84,7 +84,7 @@ async fn each_time_limit_ends_a_connection_in_its_tick() {
         let guard = connections.admit(None).unwrap();
         prepare(&guard.connection);
         let is_over_after = |ticks: u32| {
-            connections.shared.clock.fetch_add(ticks, Ordering::Relaxed);
+            connections.totals.clock.fetch_add(ticks, Ordering::Relaxed);
             guard.connection.is_over(Ticks::of(&limits))
         };
         // A second has two ticks.
@@ -104,13 +104,13 @@ async fn a_response_must_progress_by_more_than_64_kib_in_30_s() {
         connection.begin_request();
         for _ in 0..2 {
             connection.stall();
-            connections.shared.clock.fetch_add(30, Ordering::Relaxed);
+            connections.totals.clock.fetch_add(30, Ordering::Relaxed);
             // In two parts.
             connection.sent(bytes - bytes / 2);
             connection.stall();
             connection.sent(bytes / 2);
             connection.stall();
-            connections.shared.clock.fetch_add(30, Ordering::Relaxed);
+            connections.totals.clock.fetch_add(30, Ordering::Relaxed);
             if is_slow {
                 break;
             }
@@ -129,19 +129,19 @@ async fn clients_that_do_not_read_make_room_if_no_other_connection_waits() {
     let slow = connections.admit(address(1)).unwrap();
     slow.connection.begin_request();
     slow.connection.stall();
-    connections.shared.clock.fetch_add(3, Ordering::Relaxed);
+    connections.totals.clock.fetch_add(3, Ordering::Relaxed);
     let busy = connections.admit(address(1)).unwrap();
     busy.connection.begin_request();
     assert!(
         connections.admit(address(2)).is_none(),
         "it may be a fast client"
     );
-    connections.shared.clock.fetch_add(1, Ordering::Relaxed);
+    connections.totals.clock.fetch_add(1, Ordering::Relaxed);
     let new = connections.admit(address(2)).unwrap();
     let open = [&slow, &busy, &new].map(|it| is_open(&connections, it));
     assert_eq!(open, [false, true, true]);
     busy.connection.stall();
-    connections.shared.clock.fetch_add(4, Ordering::Relaxed);
+    connections.totals.clock.fetch_add(4, Ordering::Relaxed);
     let newer = connections.admit(address(1)).unwrap();
     let open = [&busy, &new, &newer].map(|it| is_open(&connections, it));
     assert_eq!(
@@ -177,7 +177,7 @@ async fn headers_share_their_memory_until_their_requests_end() {
     assert!(one.connection.received(SMALL));
     assert!(!one.connection.received(1), "the next header");
     drop((one, other));
-    assert_eq!(connections.shared.headers.load(Ordering::Relaxed), 0);
+    assert_eq!(connections.totals.headers.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,7 +191,7 @@ async fn time_limits_depend_on_the_phase() {
         stalled: 3,
     };
     let after = |count: u32| {
-        connections.shared.clock.fetch_add(count, Ordering::Relaxed);
+        connections.totals.clock.fetch_add(count, Ordering::Relaxed);
         connection.is_over(ticks)
     };
     assert!(!after(1));

@@ -192,7 +192,7 @@ impl Snapshot {
             "switchyard_disk_full",
             Kind::Gauge,
             "Whether new jobs are refused because the disk is full: 1 or 0.",
-            u8::from(engine.is_full()),
+            u8::from(engine.is_disk_full()),
         );
     }
 

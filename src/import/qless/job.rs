@@ -196,12 +196,12 @@ fn json_body(data: &Reply) -> Result<String, String> {
 ///
 /// # Errors
 /// If it has no end.
-fn lease(worker: String, score: f64, warned: bool) -> Result<Lease, String> {
+fn lease(worker: String, score: f64, in_grace_period: bool) -> Result<Lease, String> {
     Ok(Lease {
         worker,
         id: uuid::Uuid::new_v4().simple().to_string(),
         until: Time::from_seconds(score).ok_or("its lease has no expiry time")?,
-        warned,
+        in_grace_period,
     })
 }
 

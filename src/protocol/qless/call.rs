@@ -14,7 +14,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use fields::check_name;
-pub use fields::{Fields, wrong_name};
+pub use fields::{Fields, invalid_name_reason};
 
 use super::error::ApiError;
 use crate::auth::Rejected;

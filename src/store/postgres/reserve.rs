@@ -38,7 +38,7 @@ impl Default for Reserve {
 
 impl Reserve {
     /// Whether the disk is full, so that no jobs are added.
-    pub fn is_full(&self) -> bool {
+    pub fn is_disk_full(&self) -> bool {
         let is_recent = |at: Instant| at.elapsed() < CHECK_EVERY;
         self.full_at
             .is_some_and(|at| !self.is_unavailable || is_recent(at))
@@ -48,7 +48,7 @@ impl Reserve {
 impl Connection {
     /// Drops the reserve after a group found the disk full. False if that cannot help the group.
     pub(in crate::store) async fn release_reserve(&mut self) -> bool {
-        let was_full = self.reserve.is_full();
+        let was_full = self.reserve.is_disk_full();
         self.reserve.full_at = Some(Instant::now());
         if self.reserve.is_unavailable {
             return !was_full;
@@ -69,7 +69,7 @@ impl Connection {
         self.reserve.checked_at = Instant::now();
         match self.keep_reserve().await {
             Ok(()) => self.reserve.full_at = None,
-            Err(error) if error.is_full() => self.reserve.full_at = Some(Instant::now()),
+            Err(error) if error.is_disk_full() => self.reserve.full_at = Some(Instant::now()),
             Err(error) if error.is_outage() || error.is_slow() => return Err(error),
             // Another server creates it at the same time.
             Err(error) if error.is_conflict() || error.has_code(&["42P07"]) => {}

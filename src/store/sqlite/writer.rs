@@ -150,7 +150,7 @@ impl Connection {
         Ok(())
     }
 
-    pub(in crate::store) fn is_full(&self) -> bool {
+    pub(in crate::store) fn is_disk_full(&self) -> bool {
         self.reserve.as_ref().is_some_and(Reserve::is_released)
     }
 

@@ -352,8 +352,8 @@ impl Model {
         let Some(lease) = &mut job.lease else {
             return false;
         };
-        if grace_s > 0.0 && !lease.warned {
-            (lease.warned, lease.until) = (true, after(now, grace_s));
+        if grace_s > 0.0 && !lease.in_grace_period {
+            (lease.in_grace_period, lease.until) = (true, after(now, grace_s));
             return false;
         }
         let worker = lease.worker.clone();
@@ -389,7 +389,7 @@ impl Model {
             job.lease = Some(ModelLease {
                 worker: claim.worker.clone(),
                 until: after(now, lease_s),
-                warned: false,
+                in_grace_period: false,
                 number,
             });
         }

@@ -33,7 +33,7 @@ pub fn qless(id: &str) -> Key {
 pub struct ModelLease {
     pub worker: String,
     pub until: i64,
-    pub warned: bool,
+    pub in_grace_period: bool,
     /// The number of the claim, which identifies a run.
     pub number: u64,
 }

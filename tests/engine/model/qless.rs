@@ -213,7 +213,7 @@ impl Model {
         let now = self.now;
         if let Some(job) = self.jobs.get_mut(key) {
             if let Some(lease) = &mut job.lease {
-                (lease.until, lease.warned) = (until, false);
+                (lease.until, lease.in_grace_period) = (until, false);
             }
             if let Some(body) = body {
                 job.body.clone_from(body);

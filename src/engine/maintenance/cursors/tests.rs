@@ -16,7 +16,7 @@ use crate::engine::{Claim, Engine, Options, Publish, engine_without_tasks};
 async fn run(engine: &Engine, task: MaintenanceTask) -> (usize, bool) {
     let done = engine.submit_system_task(SystemTask::Maintain(task), None);
     let done = done.await.unwrap();
-    (done.affected, done.leaves_jobs)
+    (done.affected_rows, done.has_more_work)
 }
 
 fn queue(n: usize) -> QueueKey {

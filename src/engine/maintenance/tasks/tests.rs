@@ -162,14 +162,15 @@ async fn large_jobs(engine: &Engine, task: MaintenanceTask, size: i64) -> (usize
         let done = engine
             .submit_system_task(SystemTask::Maintain(task), None)
             .await;
-        done.map(|done| (done.affected, done.leaves_jobs)).unwrap()
+        done.map(|done| (done.affected_rows, done.has_more_work))
+            .unwrap()
     };
     let first = run().await;
     let mut left = 10 - first.0;
     while left > 0 {
-        let (more, leaves_jobs) = run().await;
+        let (more, has_more_work) = run().await;
         left -= more;
-        assert_eq!(leaves_jobs, left > 0, "{left} are left");
+        assert_eq!(has_more_work, left > 0, "{left} are left");
     }
     engine.flush().await.unwrap();
     first

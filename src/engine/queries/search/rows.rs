@@ -13,7 +13,7 @@ pub fn scanned_job(row: &Row) -> Result<Job, StoreError> {
             worker,
             id: String::new(),
             until: Time(until),
-            warned: false,
+            in_grace_period: false,
         }),
         _ => None,
     };

@@ -257,7 +257,7 @@ async fn a_verb_that_only_checks_a_job_sees_its_first_dependents() {
     let root = || JobKey::qless("root");
     let needs = Needs {
         jobs: vec![root()],
-        only_checks: true,
+        skips_long_parts: true,
         keeps_dependencies: true,
         ..Needs::default()
     };

@@ -27,7 +27,7 @@ pub async fn run_claims(
     if !wanted.is_empty() {
         // On a full disk, due recurring jobs are not spawned.
         let none = HashSet::new();
-        let recurring_in = if connection.is_full() {
+        let recurring_in = if connection.is_disk_full() {
             &none
         } else {
             recurring_in

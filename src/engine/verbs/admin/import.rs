@@ -11,7 +11,7 @@ use crate::engine::maintenance::tasks::save_seen;
 use crate::engine::model::body::Body;
 use crate::engine::model::job::{
     Failure, Job, JobKey, LMSTFY_SCOPE, NAME_BYTES_MAX, Protocol, QLESS_SCOPE, QueueKey, State,
-    wrong_name,
+    invalid_name_reason,
 };
 use crate::engine::model::queue::{Pause, Queue};
 use crate::engine::model::recurring::Recurring;
@@ -56,7 +56,7 @@ impl Import {
             cut(&mut failure.worker, NAME_BYTES_MAX);
             cut(&mut failure.message, MESSAGE_BYTES_MAX);
         }
-        let is_valid = |id: &String| wrong_name(id, NAME_BYTES_MAX).is_none();
+        let is_valid = |id: &String| invalid_name_reason(id, NAME_BYTES_MAX).is_none();
         job.spawned_from = job.spawned_from.take().filter(is_valid);
         job.history.shorten(usize::MAX);
     }

@@ -133,7 +133,7 @@ fn changed(before: Option<&Pause>, new: &NewPause, now: Time) -> Pause {
 pub fn end_pauses(work: &mut UnitOfWork) {
     for queue in work.ended_pauses(PAUSE_BATCH) {
         pause(work, &queue.key, None);
-        work.affected += 1;
+        work.affected_rows += 1;
     }
 }
 

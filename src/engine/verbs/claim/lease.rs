@@ -212,18 +212,18 @@ fn claim_expired(work: &mut UnitOfWork, claim: &Claim, key: &JobKey, queue_name:
     let Some(lease) = work.job(key).and_then(|job| job.lease.clone()) else {
         return false;
     };
-    if grace_s > 0.0 && !lease.warned {
+    if grace_s > 0.0 && !lease.in_grace_period {
         if let Some(job) = work.job_mut(key)
             && let Some(lease) = &mut job.lease
         {
-            lease.warned = true;
+            lease.in_grace_period = true;
             lease.until = now.plus_seconds(grace_s);
         }
         announce_expired_lease(work, key, &lease.worker);
         return false;
     }
     // A claim with another grace period may have announced it.
-    if !lease.warned {
+    if !lease.in_grace_period {
         announce_expired_lease(work, key, &lease.worker);
     }
     let Some(job) = work.job_mut(key) else {
@@ -306,7 +306,7 @@ fn lease_to_worker(
         worker: worker.to_owned(),
         id: uuid::Uuid::new_v4().simple().to_string(),
         until: now.plus_seconds(lease_s),
-        warned: false,
+        in_grace_period: false,
     });
     let job = job.clone();
     work.counters.duration(queue, Kind::Wait, waited, now);

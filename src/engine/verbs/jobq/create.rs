@@ -24,7 +24,7 @@ impl Engine {
         state: String,
     ) -> Result<Record> {
         let needs = Needs {
-            number: Some(queue.id),
+            reserves_record_id_in: Some(queue.id),
             bytes: payload.len() + state.len(),
             adds_jobs: true,
             ..Needs::default()
@@ -44,9 +44,9 @@ impl Engine {
 pub fn create(work: &mut UnitOfWork, queue: &Queue, payload: &str, state: &str) -> Result<Record> {
     check_queue(work, queue)?;
     // `None` if another server has deleted the queue.
-    let number = work.next_number(queue.id);
-    let number = number.ok_or_else(|| no_such_queue(queue))?;
-    let (now, key) = (work.next_tick(), key(queue, number));
+    let id = work.next_record_id(queue.id);
+    let id = id.ok_or_else(|| no_such_queue(queue))?;
+    let (now, key) = (work.next_tick(), key(queue, id));
     let mut job = new_job(work, &key);
     job.queue = queue.id;
     job.state = State::Record;

@@ -146,7 +146,7 @@ fn complete_by_hand(
         queue: &queue,
     });
     work.publish_tracked("completed", key);
-    work.completed = true;
+    work.has_final_completion = true;
     release_dependents(work, key);
     // The dependents may run now.
     let can_be_undone = before.dependents.is_empty();

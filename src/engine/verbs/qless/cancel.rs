@@ -13,9 +13,10 @@ use crate::engine::verbs::lifecycle::leave_queue;
 use crate::engine::verbs::{EACH_MAX, needs_of_jobs};
 
 /// Dependencies among the jobs of one request, which are kept in memory.
-const EDGES_MAX: usize = 1_000_000;
+const REQUEST_DEPENDENCIES_MAX: usize = 1_000_000;
 
-/// Jobs whose dependents are loaded before these are counted: at most a tenth as many dependents as [`EDGES_MAX`].
+/// Jobs whose dependents are loaded before these are counted: at most a tenth as many dependents as
+/// [`REQUEST_DEPENDENCIES_MAX`].
 const CHECKED_MAX: usize = 50;
 
 impl Engine {
@@ -53,7 +54,7 @@ impl Engine {
         // The first dependents of each job suffice to refuse most requests. They are loaded with the job.
         let need_first = |needs: &mut Needs, key: &JobKey| {
             needs.job(key);
-            needs.only_checks = true;
+            needs.skips_long_parts = true;
             needs.keeps_dependencies = true;
         };
         for keys in keys.chunks(EACH_MAX) {
@@ -61,15 +62,15 @@ impl Engine {
             let checked = checked.await?.into_iter().collect::<Result<Vec<_>>>();
             drop(checked?);
         }
-        let (mut checked, mut edges) = (Vec::with_capacity(keys.len()), 0);
+        let (mut checked, mut dependencies) = (Vec::with_capacity(keys.len()), 0);
         for keys in keys.chunks(CHECKED_MAX) {
             let dependents = self.apply_in_batches(keys.to_vec(), now, Needs::job, check.clone());
             for dependents in dependents.await? {
                 let dependents = dependents?;
-                edges += dependents.len();
+                dependencies += dependents.len();
                 checked.push(dependents);
             }
-            check_edges(edges)?;
+            check_dependencies(dependencies)?;
         }
         let cancel = |work: &mut UnitOfWork, key: &JobKey| cancel(work, std::slice::from_ref(key));
         let keys = dependents_first(keys, &places, &checked);
@@ -136,12 +137,12 @@ fn dependents_if_cancellable<'a>(
     })
 }
 
-/// Fails if the jobs of one request have more dependencies among them than [`EDGES_MAX`].
-fn check_edges(edges: usize) -> Result<()> {
-    if edges > EDGES_MAX {
+/// Fails if the jobs of one request have more dependencies among them than [`REQUEST_DEPENDENCIES_MAX`].
+fn check_dependencies(count: usize) -> Result<()> {
+    if count > REQUEST_DEPENDENCIES_MAX {
         return Err(Error::TooMany {
             what: "dependencies in one request",
-            max: EDGES_MAX,
+            max: REQUEST_DEPENDENCIES_MAX,
         });
     }
     Ok(())
@@ -238,7 +239,7 @@ mod tests {
     #[test]
     fn a_duplicate_job_is_ordered_once_and_too_many_edges_are_rejected() {
         assert_eq!(order(&[("a", &[]), ("a", &[])]), ["a"]);
-        assert_eq!(check_edges(EDGES_MAX), Ok(()));
-        assert!(check_edges(EDGES_MAX + 1).is_err());
+        assert_eq!(check_dependencies(REQUEST_DEPENDENCIES_MAX), Ok(()));
+        assert!(check_dependencies(REQUEST_DEPENDENCIES_MAX + 1).is_err());
     }
 }

@@ -93,7 +93,7 @@ pub fn complete(
     work.publish_tracked("completed", key);
     let Some(next) = next else {
         work.events.log(&LogEvent::Completed { id, queue: &from });
-        work.completed = true;
+        work.has_final_completion = true;
         release_dependents(work, key);
         return Ok(State::Complete);
     };

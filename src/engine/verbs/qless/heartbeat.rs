@@ -52,7 +52,7 @@ pub fn heartbeat(
     if let Some(job) = work.job_mut(key) {
         if let Some(lease) = &mut job.lease {
             lease.until = until;
-            lease.warned = false;
+            lease.in_grace_period = false;
         }
         if let Some(body) = body {
             job.body = body.clone();

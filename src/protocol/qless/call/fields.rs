@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::ITEMS_MAX;
 use crate::budget::{UpTo, wrong_text};
-pub use crate::engine::wrong_name;
+pub use crate::engine::invalid_name_reason;
 use crate::engine::{NAME_BYTES_MAX, Time, invalid_class_reason};
 use crate::memory;
 use crate::protocol::qless::error::ApiError;
@@ -205,7 +205,7 @@ impl<'a> Fields<'a> {
 
 /// Checks that a name is not empty, not too long and contains no control characters.
 pub fn check_name(field: &'static str, name: &str, bytes_max: usize) -> Result<(), ApiError> {
-    match wrong_name(name, bytes_max) {
+    match invalid_name_reason(name, bytes_max) {
         None => Ok(()),
         Some(wrong) => Err(ApiError::bad(field, &format!("{field} {wrong}"))),
     }

@@ -10,7 +10,7 @@ use super::error::CommandError;
 use crate::budget::UpTo;
 use crate::engine::{JobKey, NAME_BYTES_MAX, OffsetPage, QueueKey, Time, invalid_class_reason};
 use crate::protocol::body;
-use crate::protocol::qless::{ITEMS_MAX, wrong_name};
+use crate::protocol::qless::{ITEMS_MAX, invalid_name_reason};
 
 /// Default number of entries in a page (qless-core, Failed, Jobs, Tag).
 const PAGE: f64 = 25.0;
@@ -200,7 +200,7 @@ impl Arguments {
     }
 
     fn check_name(&self, name: &str, value: String) -> Result<String, CommandError> {
-        match wrong_name(&value, NAME_BYTES_MAX) {
+        match invalid_name_reason(&value, NAME_BYTES_MAX) {
             None => Ok(value),
             Some(wrong) => Err(self.bad(&format!("Arg \"{name}\" {wrong}"))),
         }

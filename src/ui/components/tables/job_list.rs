@@ -21,7 +21,7 @@ use crate::ui::page_request::PageRequest;
 use crate::ui::urls;
 
 /// Lists load at most this many dependencies of a job (`job_columns!(brief)`); then the number is a lower bound.
-const LISTED_EDGES_MAX: usize = 100;
+const LISTED_DEPENDENCIES_MAX: usize = 100;
 
 /// Maximum number of tags of a job in a list; the job's page shows the others.
 pub const TAGS_LISTED: usize = 20;
@@ -258,7 +258,7 @@ fn subject(list: JobList, job: &JobRow) -> AnyView {
             .map(|failure| view! { <span class="line-clamp-2 text-xs leading-4 text-muted wrap-anywhere">{failure.message.clone()}</span> })
             .into_any(),
         JobList::Queue(EffectiveState::Depends) => match job.dependency_count {
-            n if n >= LISTED_EDGES_MAX => format!("at least {n} jobs").into_any(),
+            n if n >= LISTED_DEPENDENCIES_MAX => format!("at least {n} jobs").into_any(),
             n => plural(number_of(n), "job", "jobs").into_any(),
         },
         JobList::Queue(_) | JobList::Worker | JobList::Mixed | JobList::Children | JobList::Due | JobList::Found => {

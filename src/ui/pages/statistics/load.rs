@@ -67,7 +67,7 @@ pub async fn load_recent(engine: &Engine) -> Result<RecentActivity> {
         now: total(now, from + OVERVIEW_MINUTES as i64),
         before: total(before, from),
         commits_p95: engine.commits_p95().map(|took| took.as_secs_f64()),
-        is_disk_full: engine.is_full(),
+        is_disk_full: engine.is_disk_full(),
     })
 }
 
