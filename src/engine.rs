@@ -68,8 +68,8 @@ pub use model::record::Record;
 pub use model::recurring::{RECURRING_ID_BYTES_MAX, Recurring};
 pub use model::tracked::Tracked;
 pub use operations::{
-    JobAction, NewOperation, Operation, OperationError, OperationEstimate, OperationState,
-    SELECTED_JOBS_MAX, Skip, Subject, UNDO_JOBS_MAX,
+    JobAction, JobSelection, NewOperation, Operation, OperationError, OperationEstimate,
+    OperationState, SELECTED_JOBS_MAX, Skip, UNDO_JOBS_MAX,
 };
 use peers::Peers;
 use queries::LongReads;
@@ -122,10 +122,10 @@ use verbs::jobq::candidates::PollCandidates;
 pub use verbs::jobq::queues::invalid_queue_name_reason;
 pub use verbs::leases::LeaseHolder;
 pub use verbs::lmstfy::publish::Publish;
-pub use verbs::qless::by_hand::{ByHandError, SeenJob};
 pub use verbs::qless::complete::NextQueue;
 pub use verbs::qless::depend::Depend;
 pub use verbs::qless::fail::{Fail, MESSAGE_BYTES_MAX};
+pub use verbs::qless::manual::{ManualActionError, SeenJob};
 pub use verbs::qless::put::Put;
 pub use verbs::qless::recurring::{Recur, RecurringChange};
 pub use verbs::qless::retry::Retry;

@@ -82,7 +82,7 @@ pub enum JobAction {
     TimeOut,
     /// Retry one job, perhaps with another payload or after a delay.
     #[serde(rename = "retry_by_hand")]
-    RetryByHand,
+    EditAndRetry,
     /// Complete one job without a worker.
     Complete,
 }
@@ -96,7 +96,7 @@ impl JobAction {
 
 /// The jobs an operation applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum JobSelection {
     /// All jobs that were added before the operation and match the search text when it reaches them.
     Search(String),
     /// The jobs with these numbers ([`Job::seq`]).
@@ -152,7 +152,7 @@ pub struct Operation {
     /// The user who started it.
     pub who: String,
     pub action: JobAction,
-    pub subject: Subject,
+    pub selection: JobSelection,
     pub state: OperationState,
     /// The number of jobs when it was created; a lower bound if `is_lower_bound`.
     pub total: i64,
@@ -196,7 +196,7 @@ impl Operation {
 pub struct NewOperation {
     pub who: String,
     pub action: JobAction,
-    pub subject: Subject,
+    pub selection: JobSelection,
     /// The estimate that the user confirmed.
     pub estimate: OperationEstimate,
 }

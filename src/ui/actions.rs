@@ -11,13 +11,13 @@
 //! [`Action`]: crate::ui::actions::Action
 
 pub mod alerts;
-pub mod by_hand;
 pub mod database;
 pub mod dead_letters;
 pub mod display;
 pub mod failures;
 pub mod input;
 pub mod jobs;
+pub mod manual;
 pub mod operations;
 pub mod options;
 pub mod put;
@@ -97,8 +97,6 @@ impl Action {
 
 /// All actions. If several with the same path match a form, the first one counts.
 static ACTIONS: &[&Action] = &[
-    &by_hand::COMPLETE,
-    &by_hand::RETRY_BY_HAND,
     &alerts::CREATE_ALERT,
     &alerts::DELETE_ALERT,
     &alerts::TEST_ALERT,
@@ -132,7 +130,9 @@ static ACTIONS: &[&Action] = &[
     &jobs::UNDEPEND,
     &jobs::UNDEPEND_ALL,
     &jobs::UNTRACK,
-    &operations::OPERATE,
+    &manual::COMPLETE,
+    &manual::EDIT_AND_RETRY,
+    &operations::START_OPERATION,
     &operations::STOP_OPERATION,
     &operations::UNDO_OPERATION,
     &options::SET_OPTION,
@@ -157,7 +157,7 @@ static ACTIONS: &[&Action] = &[
     &recurring::RUN_RECURRING,
     &recurring::UNRECUR,
     &reschedule::RESCHEDULE,
-    &searches::FORGET_SEARCH,
+    &searches::DELETE_SEARCH,
     &searches::SAVE_SEARCH,
     &session::SIGN_IN,
     &session::SIGN_OUT,
@@ -173,9 +173,12 @@ pub fn all() -> impl Iterator<Item = &'static Action> {
 }
 
 /// Names of actions in entries of earlier versions, and the current names, which pages and exports show instead.
-const FORMER_NAMES: [(&str, &str); 5] = [
+const FORMER_NAMES: [(&str, &str); 8] = [
+    ("forget_search", "delete_search"),
     ("make_queue", "create_queue"),
     ("mend", "repair"),
+    ("operate", "start_operation"),
+    ("retry_by_hand", "edit_and_retry"),
     ("revive", "requeue"),
     ("revive_job", "requeue_job"),
     ("revive_jobs", "requeue_jobs"),

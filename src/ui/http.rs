@@ -218,7 +218,7 @@ pub fn router(state: Dashboard) -> Router {
 fn payload_forms() -> Router<Dashboard> {
     Router::new()
         .route("/ui/put", post(page_forms::put))
-        .route("/ui/edit", post(page_forms::retry_by_hand))
+        .route("/ui/edit", post(page_forms::edit_and_retry))
         .route("/ui/jobq/{name}", post(page_forms::create_record))
         .route("/ui/jobq/{name}/job/{id}", post(page_forms::change))
         .layer(middleware::from_fn(forms::reserve_form_memory))

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 use switchyard::engine::{
-    Enqueue, JobAction, Mode, NewOperation, OperationError, OperationEstimate, PageStart, Run,
-    Subject,
+    Enqueue, JobAction, JobSelection, Mode, NewOperation, OperationError, OperationEstimate,
+    PageStart, Run,
 };
 
 /// The number of distinct times. Each transaction has its own time.
@@ -327,15 +327,15 @@ async fn an_operation_has_at_most_1000_jobs_and_100_can_be_active() {
     };
     let engine = Engine::open(&options).await.unwrap();
     let operate = async |jobs: i64| {
-        let subject = Subject::Jobs((0..jobs).collect());
+        let selection = JobSelection::Jobs((0..jobs).collect());
         let counted = engine
-            .estimate_operation(&JobAction::Cancel, &subject)
+            .estimate_operation(&JobAction::Cancel, &selection)
             .await
             .unwrap();
         let asked = NewOperation {
             who: "ada".to_owned(),
             action: JobAction::Cancel,
-            subject,
+            selection,
             estimate: OperationEstimate::default(),
         };
         let made = engine.start_operation(asked).await.unwrap();
@@ -481,7 +481,7 @@ async fn requests_at_the_same_time_share_the_limit_of_operations() {
         let new = NewOperation {
             who: "ada".to_owned(),
             action: JobAction::Cancel,
-            subject: Subject::Search("queue:q".to_owned()),
+            selection: JobSelection::Search("queue:q".to_owned()),
             estimate: OperationEstimate::default(),
         };
         engine.start_operation(new).await.unwrap()

@@ -1,35 +1,35 @@
 //! Operations: their effect, what they skip, and what an interruption leaves.
 
-mod by_hand;
+mod manual;
 mod undone;
 
 use std::time::Duration;
 
 use super::*;
 use switchyard::engine::{
-    Enqueue, JobAction, Mode, NewOperation, Operation, OperationError, OperationState, PageStart,
-    Publish, SearchLimits, Skip, Subject,
+    Enqueue, JobAction, JobSelection, Mode, NewOperation, Operation, OperationError, OperationState,
+    PageStart, Publish, SearchLimits, Skip,
 };
 use switchyard::search::Search;
 
 /// A longer wait is a hang.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-fn all(text: &str) -> Subject {
-    Subject::Search(text.to_owned())
+fn all(text: &str) -> JobSelection {
+    JobSelection::Search(text.to_owned())
 }
 
 /// Starts an operation with the current estimate. Returns its ID.
-async fn begin(engine: &Engine, action: JobAction, subject: Subject) -> i64 {
+async fn begin(engine: &Engine, action: JobAction, selection: JobSelection) -> i64 {
     let counted = engine
-        .estimate_operation(&action, &subject)
+        .estimate_operation(&action, &selection)
         .await
         .unwrap()
         .unwrap();
     let asked = NewOperation {
         who: "ada".to_owned(),
         action,
-        subject,
+        selection,
         estimate: counted,
     };
     engine.start_operation(asked).await.unwrap().unwrap()
@@ -366,7 +366,7 @@ async fn operations_on_listed_jobs_ignore_later_jobs() {
         .unwrap();
     // A new job with the same ID is a different job.
     add_to(&engine, "q", vec![new(&jobs[3].key.id)]).await;
-    let id = begin(&engine, JobAction::Cancel, Subject::Jobs(named)).await;
+    let id = begin(&engine, JobAction::Cancel, JobSelection::Jobs(named)).await;
     let operation = ended(&engine, id).await;
     assert_eq!((operation.done, operation.skipped), (1, 2));
     let gone = "the job no longer exists";
@@ -379,7 +379,7 @@ async fn operations_on_listed_jobs_ignore_later_jobs() {
     let none = engine.start_operation(NewOperation {
         who: String::new(),
         action: JobAction::Track,
-        subject: Subject::Jobs(Vec::new()),
+        selection: JobSelection::Jobs(Vec::new()),
         estimate: Default::default(),
     });
     assert_eq!(none.await.unwrap(), Err(OperationError::NoJobs));

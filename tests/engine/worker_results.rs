@@ -1,7 +1,7 @@
 //! The workers of a queue, the queues of a worker, and how fast a queue grows or shrinks.
 
 use super::*;
-use switchyard::engine::{ActivityRow, JobAction, NewOperation, RunCounts, Subject};
+use switchyard::engine::{ActivityRow, JobAction, JobSelection, NewOperation, RunCounts};
 
 /// Name or queue, running jobs, and results.
 type Seen = (String, i64, RunCounts);
@@ -127,14 +127,14 @@ async fn an_operation_takes_all_jobs_from_a_worker() {
     add(&engine, &q(), ["a", "b", "c", "d"].map(new).to_vec()).await;
     assert_eq!(claim(&engine, &q(), "ada", 2).await, ["a", "b"]);
     assert_eq!(claim(&engine, &q(), "bob", 1).await, ["c"]);
-    let subject = Subject::Search("worker:ada".to_owned());
-    let estimate = engine.estimate_operation(&JobAction::TimeOut, &subject);
+    let selection = JobSelection::Search("worker:ada".to_owned());
+    let estimate = engine.estimate_operation(&JobAction::TimeOut, &selection);
     let estimate = estimate.await.unwrap().unwrap();
     assert_eq!((estimate.jobs, estimate.applicable), (2, 2));
     let operation = NewOperation {
         who: "olga".to_owned(),
         action: JobAction::TimeOut,
-        subject,
+        selection,
         estimate,
     };
     let id = engine.start_operation(operation).await.unwrap().unwrap();

@@ -2,9 +2,9 @@
 
 mod alerts;
 mod audit;
-mod by_hand;
 mod changes;
 mod chart_events;
+mod manual;
 mod mutes;
 mod pages;
 mod paths;

@@ -12,7 +12,7 @@ use crate::ui::actions::recurring::{
 };
 use crate::ui::model::paging::PagePlace;
 use crate::ui::model::recurring::{RecurringForm, RecurringRow};
-use crate::ui::pages::recurring::load::Recurrings;
+use crate::ui::pages::recurring::load::LoadRecurringJobs;
 use crate::ui::pages::recurring_job::load::Recurring;
 use crate::ui::urls::encoding::name_of;
 
@@ -87,7 +87,7 @@ async fn list(session: &Session, queue: Option<&String>, limit: Limit) -> Result
     let mut rows: Vec<RecurringRow> = Vec::new();
     let mut page = PagePlace::default();
     loop {
-        let call = Recurrings {
+        let call = LoadRecurringJobs {
             queue: queue.cloned(),
             page,
         };

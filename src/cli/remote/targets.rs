@@ -17,7 +17,7 @@ use crate::time::number;
 use crate::ui::actions::jobs::{
     AddTag, Cancel, MoveJob, Prioritize, RemoveTag, Retry, Track, Untrack,
 };
-use crate::ui::actions::operations::{Operate, no_jobs};
+use crate::ui::actions::operations::{StartOperation, no_jobs};
 use crate::ui::model::operation::{ConfirmView, Confirmation, OperationRequest};
 use crate::ui::pages::confirm::load::Confirm;
 
@@ -214,7 +214,7 @@ pub async fn begin(
         ..
     } = request.clone();
     let done = session
-        .act(Operate {
+        .act(StartOperation {
             action,
             of: "all".to_owned(),
             q,

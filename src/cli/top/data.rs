@@ -19,7 +19,7 @@ use crate::ui::pages::overview::model::OverviewView;
 use crate::ui::pages::queue::load::Queue;
 use crate::ui::pages::records::load::Records;
 use crate::ui::pages::records::model::{RecordFilter, RecordList};
-use crate::ui::pages::statistics::load::Sparks;
+use crate::ui::pages::statistics::load::LoadSparklines;
 use crate::ui::pages::worker::load::Worker;
 use crate::ui::present::queue_refs;
 
@@ -59,7 +59,7 @@ pub struct Loaded {
 /// If the server cannot be reached or refuses the request, or the object does not exist anymore.
 pub async fn load(session: &Session, view: &View) -> Result<Loaded, Failure> {
     let (overview, sparks) =
-        futures::try_join!(session.read(Overview {}), session.read(Sparks {}))?;
+        futures::try_join!(session.read(Overview {}), session.read(LoadSparklines {}))?;
     let completed = sparks.into_iter().take(ROWS_MAX).map(|spark| {
         // The last minute is in progress.
         let last = spark.completed.iter().rev().nth(1).copied();

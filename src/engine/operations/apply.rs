@@ -78,7 +78,7 @@ pub fn apply(
             only("jobs cannot be timed out")?;
             qless::timeout::time_out(work, key).map_err(to_text)
         }
-        JobAction::RetryByHand | JobAction::Complete => {
+        JobAction::EditAndRetry | JobAction::Complete => {
             Err("this action is for single jobs".to_owned())
         }
     }

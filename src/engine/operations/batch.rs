@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::budget::Budget;
 use crate::engine::model::job::{Job, JobKey, Protocol, QLESS_SCOPE};
 use crate::engine::model::queue::Queue;
-use crate::engine::operations::lookahead::Target;
+use crate::engine::operations::lookahead::FoundJob;
 use crate::engine::operations::payloads::PayloadResults;
 use crate::engine::operations::undo::RemovedJob;
 use crate::engine::operations::{
@@ -35,7 +35,7 @@ pub struct Batch {
     pub payloads: Option<PayloadResults>,
     /// Whether the first job is skipped if it has changed again.
     pub gives_up: bool,
-    pub targets: Vec<Target>,
+    pub targets: Vec<FoundJob>,
     pub processed_down_to: i64,
     pub is_last: bool,
 }
@@ -95,7 +95,7 @@ impl Batch {
 
     /// Whether the action is to be applied to each target, or the reason to skip it. Ends before the first one that
     /// must be looked at again, because it has changed since its payload was matched, or the budget is exceeded.
-    fn decide(&self, work: &UnitOfWork) -> Vec<(&Target, Decision)> {
+    fn decide(&self, work: &UnitOfWork) -> Vec<(&FoundJob, Decision)> {
         let mut budget = Budget::new(MATCH_WORK_MAX);
         let mut decided = Vec::with_capacity(self.targets.len());
         for target in &self.targets {
@@ -111,7 +111,7 @@ impl Batch {
     fn decision(
         &self,
         work: &UnitOfWork,
-        target: &Target,
+        target: &FoundJob,
         is_first: bool,
         budget: &mut Budget,
     ) -> Option<Decision> {
@@ -155,7 +155,7 @@ impl Batch {
         &self,
         work: &mut UnitOfWork,
         operation: &mut Operation,
-        mut open: Vec<(&Target, Decision)>,
+        mut open: Vec<(&FoundJob, Decision)>,
     ) -> Option<String> {
         // Jobs are canceled after their dependents that are canceled too.
         let removes = operation.action.removes();
@@ -182,7 +182,7 @@ impl Batch {
         &self,
         work: &mut UnitOfWork,
         operation: &mut Operation,
-        target: &Target,
+        target: &FoundJob,
         decision: Decision,
     ) -> Option<String> {
         if operation.done + operation.skipped >= JOBS_MAX {
@@ -222,7 +222,7 @@ impl Batch {
         &self,
         work: &UnitOfWork,
         operation: &Operation,
-        target: &Target,
+        target: &FoundJob,
     ) -> Result<Option<(RemovedJob, i64)>, String> {
         let job = target
             .key_and_queue
@@ -252,21 +252,24 @@ impl Batch {
 }
 
 /// The target's key, job and queue, unless another job has its ID by now.
-fn find<'a>(work: &'a UnitOfWork, target: &'a Target) -> Option<(&'a JobKey, &'a Job, Arc<Queue>)> {
+fn find<'a>(
+    work: &'a UnitOfWork,
+    target: &'a FoundJob,
+) -> Option<(&'a JobKey, &'a Job, Arc<Queue>)> {
     let (key, _) = target.key_and_queue.as_ref()?;
     let job = work.job(key).filter(|job| job.seq == target.seq)?;
     Some((key, job, work.queue_by_id(job.queue)?))
 }
 
 /// Applies the action to the target, unless the action on another one has removed it.
-fn apply_to(work: &mut UnitOfWork, operation: &Operation, target: &Target) -> Decision {
+fn apply_to(work: &mut UnitOfWork, operation: &Operation, target: &FoundJob) -> Decision {
     let (key, _) = target.key_and_queue.as_ref().ok_or(GONE)?;
     let (.., queue) = find(work, target).ok_or(GONE)?;
     apply::apply(work, &operation.action, key, &queue)
 }
 
 /// Whether other jobs depend on this one.
-fn has_dependents(work: &UnitOfWork, target: &Target) -> bool {
+fn has_dependents(work: &UnitOfWork, target: &FoundJob) -> bool {
     let job = target
         .key_and_queue
         .as_ref()

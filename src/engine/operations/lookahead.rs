@@ -14,14 +14,14 @@ const CHANGES_MAX: usize = 10;
 
 /// A job found for an operation.
 #[derive(Clone)]
-pub struct Target {
+pub struct FoundJob {
     pub seq: i64,
     pub bytes: i64,
     /// Its key and queue; `None` if it does not exist.
     pub key_and_queue: Option<(JobKey, QueueKey)>,
 }
 
-impl Target {
+impl FoundJob {
     pub fn skip(&self, reason: String) -> Skip {
         let queue_and_id = |(key, queue): &(JobKey, QueueKey)| (queue.clone(), key.id.clone());
         Skip {
@@ -36,7 +36,7 @@ impl Target {
 pub struct Lookahead {
     /// The operation's `processed_down_to` for which this is valid.
     pub from: i64,
-    pub targets: VecDeque<Target>,
+    pub targets: VecDeque<FoundJob>,
     /// Where the search continues, if there may be more.
     pub next: Option<i64>,
     /// The most jobs of a batch.
@@ -46,7 +46,7 @@ pub struct Lookahead {
 }
 
 impl Lookahead {
-    pub fn new(from: i64, targets: VecDeque<Target>, next: Option<i64>) -> Lookahead {
+    pub fn new(from: i64, targets: VecDeque<FoundJob>, next: Option<i64>) -> Lookahead {
         Lookahead {
             from,
             targets,
@@ -57,7 +57,7 @@ impl Lookahead {
     }
 
     /// Takes the next batch, of up to `max` jobs.
-    pub fn take(&mut self, max: usize) -> Vec<Target> {
+    pub fn take(&mut self, max: usize) -> Vec<FoundJob> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while batch.len() < self.batch_max.min(max) && (bytes < BATCH_BYTES || batch.is_empty()) {
             let Some(target) = self.targets.pop_front() else {
@@ -71,14 +71,14 @@ impl Lookahead {
 
     /// Puts back a batch whose jobs were too large for one transaction, so that smaller ones follow. `from` is the
     /// operation's `processed_down_to`.
-    pub fn put_back(&mut self, batch: &[Target], from: i64) {
+    pub fn put_back(&mut self, batch: &[FoundJob], from: i64) {
         self.batch_max = (batch.len() / 2).max(1);
         self.return_all(batch, from);
     }
 
     /// Puts back the jobs of a batch after the first `processed` ones, to match their payloads again. `from` is the
     /// operation's `processed_down_to` before the batch.
-    pub fn look_again(&mut self, batch: &[Target], processed: usize, from: i64) {
+    pub fn look_again(&mut self, batch: &[FoundJob], processed: usize, from: i64) {
         let (done, rest) = batch.split_at(processed.min(batch.len()));
         self.changes = match done {
             [] => self.changes + 1,
@@ -92,7 +92,7 @@ impl Lookahead {
         self.changes >= CHANGES_MAX
     }
 
-    fn return_all(&mut self, targets: &[Target], from: i64) {
+    fn return_all(&mut self, targets: &[FoundJob], from: i64) {
         self.from = from;
         for target in targets.iter().rev() {
             self.targets.push_front(target.clone());

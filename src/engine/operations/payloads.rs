@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::engine::error::Result;
 use crate::engine::model::job::Protocol;
 use crate::engine::model::long_bodies::body;
-use crate::engine::operations::lookahead::Target;
+use crate::engine::operations::lookahead::FoundJob;
 use crate::engine::queries::batch_size::BatchSizer;
 use crate::engine::queries::evaluate::Allowance;
 use crate::engine::queries::search::matching::{body_of, each};
@@ -54,7 +54,7 @@ impl Engine {
     pub(in crate::engine) async fn match_payloads_of(
         &self,
         search: &Search,
-        targets: &[Target],
+        targets: &[FoundJob],
     ) -> Result<PayloadResults> {
         let mut found = PayloadResults::default();
         let mut allowance = Allowance::new(WORK_MAX);
@@ -87,7 +87,7 @@ impl Engine {
     }
 
     /// The payloads of these jobs, in their order.
-    async fn payloads(&self, targets: &[Target]) -> Result<Vec<Payload>> {
+    async fn payloads(&self, targets: &[FoundJob]) -> Result<Vec<Payload>> {
         let set: Vec<_> = targets.iter().map(|target| (target.seq,)).collect();
         let mut found = HashMap::new();
         for row in (self.readers())
@@ -96,7 +96,7 @@ impl Engine {
         {
             found.insert(row.int(0)?, (row.int(1)?, row.text(2)?));
         }
-        let payload = |target: &Target| {
+        let payload = |target: &FoundJob| {
             let (_, queue) = target.key_and_queue.as_ref()?;
             let (version, body) = found.remove(&target.seq)?;
             Some(Payload {

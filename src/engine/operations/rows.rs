@@ -5,7 +5,7 @@ use crate::engine::model::job::QueueKey;
 use crate::engine::model::long_bodies::body;
 use crate::engine::model::page::{Direction, PageStatements};
 use crate::engine::operations::{
-    JobAction, Operation, OperationState, Skip, Subject, UNDO_GRACE_S, UNDO_S,
+    JobAction, JobSelection, Operation, OperationState, Skip, UNDO_GRACE_S, UNDO_S,
 };
 use crate::store::{Connection, Row, Statement, StoreError};
 
@@ -43,9 +43,9 @@ pub fn operation(row: &Row) -> Result<(Operation, i64), StoreError> {
         who: row.text(3)?,
         action: serde_json::from_str::<JobAction>(&row.text(4)?)
             .map_err(|_| StoreError::Corrupt("an unknown action"))?,
-        subject: match row.text_or_null(5)? {
-            Some(search) => Subject::Search(search),
-            None => Subject::Jobs(
+        selection: match row.text_or_null(5)? {
+            Some(search) => JobSelection::Search(search),
+            None => JobSelection::Jobs(
                 serde_json::from_str(&row.text_or_null(6)?.unwrap_or_default())
                     .map_err(|_| StoreError::Corrupt("an operation without targets"))?,
             ),
@@ -76,9 +76,9 @@ pub fn load(ids: &[i64]) -> Statement {
 
 /// The statement that adds a new operation.
 pub fn add(operation: &Operation) -> Statement {
-    let (search, jobs) = match &operation.subject {
-        Subject::Search(text) => (Some(text), None),
-        Subject::Jobs(numbers) => (None, serde_json::to_string(numbers).ok()),
+    let (search, jobs) = match &operation.selection {
+        JobSelection::Search(text) => (Some(text), None),
+        JobSelection::Jobs(numbers) => (None, serde_json::to_string(numbers).ok()),
     };
     let action = serde_json::to_string(&operation.action).unwrap_or_default();
     let row = (

@@ -14,9 +14,9 @@ use crate::engine::Engine;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::JobKey;
 use crate::engine::operations::batch::Batch;
-use crate::engine::operations::lookahead::{BATCH, BATCH_BYTES, Lookahead, Target};
+use crate::engine::operations::lookahead::{BATCH, BATCH_BYTES, FoundJob, Lookahead};
 use crate::engine::operations::undo::{self, RemovedJob};
-use crate::engine::operations::{Operation, OperationState, Subject, rows};
+use crate::engine::operations::{JobSelection, Operation, OperationState, rows};
 use crate::engine::queries::search::{Hit, SearchLimits};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::search::Search;
@@ -39,7 +39,7 @@ const DELAY_MAX: Duration = Duration::from_secs(60);
 
 /// What the runner remembers between the batches of running operations.
 #[derive(Default)]
-pub(super) struct Rounds {
+pub(super) struct RunnerState {
     ahead: HashMap<i64, Lookahead>,
     /// Of operations in a state in which a batch has failed.
     failures: HashMap<(i64, OperationState), Failures>,
@@ -52,7 +52,7 @@ struct Failures {
     until: Instant,
 }
 
-impl Rounds {
+impl RunnerState {
     /// Forgets operations that are not running.
     fn retain(&mut self, is_running: impl Fn(i64) -> bool) {
         self.ahead.retain(|id, _| is_running(*id));
@@ -130,11 +130,11 @@ impl OperationRunner {
 impl Engine {
     /// Runs operations until the server stops.
     pub(in crate::engine) async fn run_operations(self) {
-        let mut rounds = Rounds::default();
+        let mut runner = RunnerState::default();
         loop {
             self.operation_runner().notify.notified().await;
             while self.operation_runner().is_leader.load(Ordering::Relaxed) {
-                match self.run_operation_round(&mut rounds).await {
+                match self.run_operation_round(&mut runner).await {
                     Ok(true) => tokio::task::yield_now().await,
                     Ok(false) => break,
                     Err(error) => {
@@ -149,36 +149,36 @@ impl Engine {
 
     /// Runs all operations to their ends.
     pub(in crate::engine) async fn finish_operations(&self) -> Result<()> {
-        let mut rounds = Rounds::default();
-        while self.run_operation_round(&mut rounds).await? {}
-        match rounds.failures.is_empty() {
+        let mut runner = RunnerState::default();
+        while self.run_operation_round(&mut runner).await? {}
+        match runner.failures.is_empty() {
             true => Ok(()),
             false => Err(Error::Unavailable),
         }
     }
 
     /// Runs one batch of each running operation. Returns whether there were any that are not delayed.
-    pub(super) async fn run_operation_round(&self, rounds: &mut Rounds) -> Result<bool> {
+    pub(super) async fn run_operation_round(&self, runner: &mut RunnerState) -> Result<bool> {
         // Delayed operations do not count.
-        let max = AT_ONCE_MAX + rounds.failures.len();
+        let max = AT_ONCE_MAX + runner.failures.len();
         let active = Statement::new(rows::ACTIVE, [(max as i64).into()]);
         let active = self.readers().rows(active).await?;
         let mut operations = Vec::new();
         for row in &active {
             operations.push(rows::operation(row)?);
         }
-        rounds.retain(|id| operations.iter().any(|(operation, _)| operation.id == id));
-        operations.retain(|(operation, _)| !rounds.is_delayed(operation.id, operation.state));
+        runner.retain(|id| operations.iter().any(|(operation, _)| operation.id == id));
+        operations.retain(|(operation, _)| !runner.is_delayed(operation.id, operation.state));
         operations.truncate(AT_ONCE_MAX);
         for (operation, version) in &operations {
             let (id, state) = (operation.id, operation.state);
-            let max = rounds.batch_max(id, state);
+            let max = runner.batch_max(id, state);
             let done = match state {
                 OperationState::Undoing => {
                     self.undo_operation_batch(operation, *version, max).await
                 }
                 _ => {
-                    let ahead = &mut rounds.ahead;
+                    let ahead = &mut runner.ahead;
                     self.run_operation_batch(operation, *version, max, ahead)
                         .await
                 }
@@ -186,7 +186,7 @@ impl Engine {
             match done {
                 // The database may be down, or this batch is too slow for it. The other operations continue.
                 Err(error @ Error::Unavailable) => {
-                    let delay = rounds.failed(id, state);
+                    let delay = runner.failed(id, state);
                     tracing::warn!(operation = id, ?delay, %error, "an operation is delayed");
                 }
                 // It would fail again, along with other writes of the same transaction.
@@ -195,7 +195,7 @@ impl Engine {
                 Err(Error::Busy) => {}
                 done => {
                     done?;
-                    rounds.succeeded(id, state);
+                    runner.succeeded(id, state);
                 }
             }
         }
@@ -210,9 +210,9 @@ impl Engine {
         ahead: &mut HashMap<i64, Lookahead>,
     ) -> Result<()> {
         let id = operation.id;
-        let search = match &operation.subject {
-            Subject::Jobs(_) => None,
-            Subject::Search(text) => match Search::parse(text) {
+        let search = match &operation.selection {
+            JobSelection::Jobs(_) => None,
+            JobSelection::Search(text) => match Search::parse(text) {
                 Ok(search) => Some(search),
                 Err(mistake) => return self.fail_operation(id, mistake.to_string()).await,
             },
@@ -220,9 +220,11 @@ impl Engine {
         let known = ahead
             .remove(&id)
             .filter(|it| it.from == operation.processed_down_to);
-        let mut found = match (known, &operation.subject, &search) {
+        let mut found = match (known, &operation.selection, &search) {
             (Some(known), ..) => known,
-            (None, Subject::Jobs(numbers), _) => self.listed_targets(operation, numbers).await?,
+            (None, JobSelection::Jobs(numbers), _) => {
+                self.listed_targets(operation, numbers).await?
+            }
             (None, _, Some(search)) => self.find_targets(operation, search).await?,
             (None, _, None) => return Ok(()),
         };
@@ -279,7 +281,7 @@ impl Engine {
         let queues = self.visible_queues();
         let mut targets = VecDeque::new();
         let mut on_match = |hit: Hit<'_>| {
-            targets.push_back(Target {
+            targets.push_back(FoundJob {
                 seq: hit.job.seq,
                 bytes: hit.bytes,
                 key_and_queue: Some((hit.job.key.clone(), hit.queue.key.clone())),
@@ -300,22 +302,22 @@ impl Engine {
         left.dedup();
         let set: Vec<_> = left.iter().map(|seq| (*seq,)).collect();
         let rows = self.readers().rows(Statement::of_rows(rows::LISTED, &set));
-        let target = |row: &Row| -> Result<(i64, Target)> {
+        let target = |row: &Row| -> Result<(i64, FoundJob)> {
             let key = JobKey {
                 scope: row.int(1)?,
                 id: row.text(2)?,
             };
             let queue = queues.get(&row.int(3)?).map(|queue| queue.key.clone());
-            let target = Target {
+            let target = FoundJob {
                 seq: row.int(0)?,
                 bytes: row.int(4)?,
                 key_and_queue: queue.map(|queue| (key, queue)),
             };
             Ok((target.seq, target))
         };
-        let found: Result<HashMap<i64, Target>> = rows.await?.iter().map(target).collect();
+        let found: Result<HashMap<i64, FoundJob>> = rows.await?.iter().map(target).collect();
         let mut found = found?;
-        let gone = |seq| Target {
+        let gone = |seq| FoundJob {
             seq,
             bytes: 0,
             key_and_queue: None,
@@ -378,24 +380,24 @@ mod tests {
 
     #[test]
     fn an_operation_is_delayed_for_longer_after_each_failure_until_it_succeeds() {
-        let mut rounds = Rounds::default();
+        let mut runner = RunnerState::default();
         let running = OperationState::Running;
-        assert!(!rounds.is_delayed(1, running));
-        assert_eq!(rounds.batch_max(1, running), 500);
+        assert!(!runner.is_delayed(1, running));
+        assert_eq!(runner.batch_max(1, running), 500);
         let failures = [(); 40].map(|()| {
-            let delay = rounds.failed(1, running);
-            (delay.as_millis(), rounds.batch_max(1, running))
+            let delay = runner.failed(1, running);
+            (delay.as_millis(), runner.batch_max(1, running))
         });
         assert_eq!(failures[..3], [(500, 250), (1_000, 125), (2_000, 62)]);
         assert_eq!(failures[8..10], [(60_000, 1), (60_000, 1)]);
         assert_eq!(failures[39], (60_000, 1));
-        assert!(rounds.is_delayed(1, running));
-        assert!(!rounds.is_delayed(1, OperationState::Undoing) && !rounds.is_delayed(2, running));
+        assert!(runner.is_delayed(1, running));
+        assert!(!runner.is_delayed(1, OperationState::Undoing) && !runner.is_delayed(2, running));
         for _ in 0..39 {
-            rounds.succeeded(1, running);
+            runner.succeeded(1, running);
         }
-        assert_eq!(rounds.batch_max(1, running), 250);
-        rounds.retain(|id| id != 1);
-        assert!(!rounds.is_delayed(1, running));
+        assert_eq!(runner.batch_max(1, running), 250);
+        runner.retain(|id| id != 1);
+        assert!(!runner.is_delayed(1, running));
     }
 }

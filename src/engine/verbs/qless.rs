@@ -1,11 +1,11 @@
 //! The qless verbs: one file per command, or per small family of commands.
 
-pub mod by_hand;
 pub mod cancel;
 pub mod complete;
 pub mod depend;
 pub mod fail;
 pub mod heartbeat;
+pub mod manual;
 pub mod note;
 pub mod peek;
 pub mod prioritize;

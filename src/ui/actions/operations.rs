@@ -6,7 +6,7 @@ use leptos::server_fn::ServerFn;
 use super::input::{check_name, number};
 use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
-use crate::engine::{self, Engine, NewOperation, OperationEstimate, Subject};
+use crate::engine::{self, Engine, JobSelection, NewOperation, OperationEstimate};
 use crate::search::Search;
 use crate::ui::error::PageError;
 use crate::ui::model::operation::{Confirmation, JobActionKind, OperationRequest};
@@ -15,21 +15,22 @@ use crate::ui::urls;
 /// The number of jobs above which the user must type the number to confirm.
 pub const TYPED_ABOVE: i64 = 1_000;
 
-pub static OPERATE: Action = Action::new("operate", Operate::PATH, Role::Operator, |form| {
-    let jobs = match form.field("of") {
-        "all" => form.field("q"),
-        _ => "selected jobs",
-    };
-    Target::new(
-        format!("{} of {jobs}", form.field("action")),
-        urls::search(form.field("q")),
-    )
-});
+pub static START_OPERATION: Action =
+    Action::new("start_operation", StartOperation::PATH, Role::Operator, |form| {
+        let jobs = match form.field("of") {
+            "all" => form.field("q"),
+            _ => "selected jobs",
+        };
+        Target::new(
+            format!("{} of {jobs}", form.field("action")),
+            urls::search(form.field("q")),
+        )
+    });
 
 /// Starts an operation and shows its page. On error, shows the confirmation again with the user's input. `from` is the
-/// list in which the user has chosen the jobs.
-#[server]
-pub async fn operate(
+/// list in which the user has chosen the jobs. The path is that of earlier versions.
+#[server(endpoint = "operate")]
+pub async fn start_operation(
     action: String,
     #[server(default)] of: String,
     #[server(default)] q: String,
@@ -46,7 +47,7 @@ pub async fn operate(
         arg,
     };
     let back = urls::confirm(&request, &seen.typed, &from);
-    act(&OPERATE, &back, async |context| {
+    act(&START_OPERATION, &back, async |context| {
         let (id, message) = start(&context.engine, &context.user, &request, &seen).await?;
         Ok(ActionOutcome::at(urls::operation(id), message))
     })
@@ -61,11 +62,11 @@ pub async fn start(
     request: &OperationRequest,
     seen: &Confirmation,
 ) -> Result<(i64, String), String> {
-    let (kind, subject) = (action_kind(request)?, subject(request)?);
+    let (kind, selection) = (action_kind(request)?, job_selection(request)?);
     let action = engine_action(kind, request)?;
     let text = |error: engine::Error| error.to_string();
     let counted = engine
-        .estimate_operation(&action, &subject)
+        .estimate_operation(&action, &selection)
         .await
         .map_err(text)?;
     let counted = counted.map_err(|why| why.to_string())?;
@@ -95,7 +96,7 @@ pub async fn start(
     let asked = NewOperation {
         who: user.to_owned(),
         action,
-        subject,
+        selection,
         estimate: counted,
     };
     let id = engine.start_operation(asked).await.map_err(text)?;
@@ -145,7 +146,7 @@ pub fn engine_action(
         JobActionKind::Track => engine::JobAction::Track,
         JobActionKind::Untrack => engine::JobAction::Untrack,
         JobActionKind::TimeOut => engine::JobAction::TimeOut,
-        JobActionKind::RetryByHand => engine::JobAction::RetryByHand,
+        JobActionKind::EditAndRetry => engine::JobAction::EditAndRetry,
         JobActionKind::Complete => engine::JobAction::Complete,
         JobActionKind::Priority => engine::JobAction::Priority {
             priority: number("the priority", arg)?,
@@ -191,15 +192,15 @@ pub fn without_argument(kind: JobActionKind) -> engine::JobAction {
         | JobActionKind::RenameTag
         | JobActionKind::Track
         | JobActionKind::Untrack
-        | JobActionKind::RetryByHand
+        | JobActionKind::EditAndRetry
         | JobActionKind::Complete => engine::JobAction::Track,
     }
 }
 
 /// The jobs that the request names.
-pub fn subject(request: &OperationRequest) -> Result<Subject, String> {
+pub fn job_selection(request: &OperationRequest) -> Result<JobSelection, String> {
     if request.all {
-        return Ok(Subject::Search(request.q.clone()));
+        return Ok(JobSelection::Search(request.q.clone()));
     }
     let mut jobs: Vec<i64> = request
         .jobs
@@ -211,7 +212,7 @@ pub fn subject(request: &OperationRequest) -> Result<Subject, String> {
     if jobs.is_empty() {
         return Err("no jobs are selected".to_owned());
     }
-    Ok(Subject::Jobs(jobs))
+    Ok(JobSelection::Jobs(jobs))
 }
 
 const fn control(name: &'static str, path: &'static str) -> Action {

@@ -53,13 +53,13 @@ async fn save(engine: &Engine, name: &str, text: &str, user: &str) -> Result<(),
     saved.map_err(|error| error.to_string())
 }
 
-pub static FORGET_SEARCH: Action =
-    Action::new("forget_search", ForgetSearch::PATH, Role::Operator, target);
+pub static DELETE_SEARCH: Action =
+    Action::new("delete_search", DeleteSearch::PATH, Role::Operator, target);
 
-/// Deletes a saved search.
-#[server]
-pub async fn forget_search(name: String, back: String) -> Result<(), PageError> {
-    act(&FORGET_SEARCH, &back, async |context| {
+/// Deletes a saved search. The path is that of earlier versions.
+#[server(endpoint = "forget_search")]
+pub async fn delete_search(name: String, back: String) -> Result<(), PageError> {
+    act(&DELETE_SEARCH, &back, async |context| {
         context.engine.delete_search(&name).await?;
         Ok(format!("Saved search “{name}” deleted.").into())
     })

@@ -37,7 +37,7 @@ pub fn label(action: JobActionKind) -> &'static str {
         JobActionKind::Untrack => "Untrack",
         JobActionKind::TimeOut => "Time out",
         JobActionKind::Cancel => "Cancel or delete",
-        JobActionKind::RetryByHand => "Edit and retry",
+        JobActionKind::EditAndRetry => "Edit and retry",
         JobActionKind::Complete => "Complete",
     }
 }
@@ -55,7 +55,7 @@ fn key(action: JobActionKind) -> Option<&'static str> {
         | JobActionKind::RenameTag
         | JobActionKind::Untrack
         | JobActionKind::TimeOut
-        | JobActionKind::RetryByHand
+        | JobActionKind::EditAndRetry
         | JobActionKind::Complete => None,
     }
 }

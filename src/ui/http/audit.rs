@@ -21,7 +21,7 @@ use crate::auth::{Identity, Role};
 use crate::engine::{Actor, Engine};
 use crate::request::{RequestId, count_parameters, drain};
 use crate::ui::access::is_read_function;
-use crate::ui::actions::by_hand::RETRY_BY_HAND;
+use crate::ui::actions::manual::EDIT_AND_RETRY;
 use crate::ui::actions::put::PUT;
 use crate::ui::actions::{self, Form, Target};
 use crate::ui::error::PageError;
@@ -223,7 +223,7 @@ fn invalid(form: &Form, body: &[u8], is_cut: bool) -> Option<String> {
         "The name of a field is invalid."
     } else if is_cut && form.path() == PUT.path && form.field("queue").is_empty() {
         "The field with the queue must precede the one with the payload."
-    } else if is_cut && form.path() == RETRY_BY_HAND.path && form.field("id").is_empty() {
+    } else if is_cut && form.path() == EDIT_AND_RETRY.path && form.field("id").is_empty() {
         "The field with the ID must precede the one with the payload."
     } else {
         return None;

@@ -16,8 +16,8 @@ use super::forms::{
     PageForm, redirect_with_message, redirect_with_undo, render, render_in, set_status, take_slot,
 };
 use super::large_forms::Rejected;
-use crate::ui::actions::by_hand::{self, RETRY_BY_HAND};
 use crate::ui::actions::database::CHECK;
+use crate::ui::actions::manual::{self, EDIT_AND_RETRY};
 use crate::ui::actions::put::PUT;
 use crate::ui::actions::records::{
     CREATE_RECORD, SET_STATE, change_record, create_record as create,
@@ -85,16 +85,16 @@ pub async fn put(
 }
 
 /// `POST /ui/edit`
-pub async fn retry_by_hand(
+pub async fn edit_and_retry(
     State(dashboard): State<Dashboard>,
     info: RequestInfo,
     PageForm(form): PageForm<EditedJob>,
 ) -> Response {
-    if !info.may(RETRY_BY_HAND.role) {
-        return forbid(dashboard, info, RETRY_BY_HAND.role).await;
+    if !info.may(EDIT_AND_RETRY.role) {
+        return forbid(dashboard, info, EDIT_AND_RETRY.role).await;
     }
     let (engine, id) = (info.engine(&dashboard), form.id.clone());
-    match by_hand::retry_by_hand(&engine, info.user(), form).await {
+    match manual::edit_and_retry(&engine, info.user(), form).await {
         Ok((message, operation)) => {
             redirect_with_undo(&info, &urls::qless_job(&id), message, Some(operation))
         }

@@ -26,7 +26,8 @@ pub enum JobActionKind {
     /// Cancels qless jobs, and deletes jobs of other protocols.
     Cancel,
     /// Retries a single job with changes.
-    RetryByHand,
+    #[serde(rename = "retrybyhand")]
+    EditAndRetry,
     /// Completes a single job.
     Complete,
 }
@@ -59,7 +60,7 @@ impl JobActionKind {
             JobActionKind::Untrack => "untrack",
             JobActionKind::TimeOut => "timeout",
             JobActionKind::Cancel => "cancel",
-            JobActionKind::RetryByHand => "retry_by_hand",
+            JobActionKind::EditAndRetry => "retry_by_hand",
             JobActionKind::Complete => "complete",
         }
     }

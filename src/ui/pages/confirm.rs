@@ -8,7 +8,7 @@ use leptos_meta::Title;
 
 use crate::auth::Role;
 use crate::time;
-use crate::ui::actions::operations::Operate;
+use crate::ui::actions::operations::StartOperation;
 use crate::ui::components::basics::{loaded, number_of, plural};
 use crate::ui::components::forms::{hidden, queue_names};
 use crate::ui::components::icons::icon;
@@ -75,7 +75,7 @@ pub fn sentence(action: JobActionKind, jobs: &str) -> String {
         JobActionKind::Untrack => format!("Untrack {jobs}"),
         JobActionKind::TimeOut => format!("Time out {jobs}"),
         JobActionKind::Cancel => format!("Cancel or delete {jobs}"),
-        JobActionKind::RetryByHand => format!("Retry {jobs} with changes"),
+        JobActionKind::EditAndRetry => format!("Retry {jobs} with changes"),
         JobActionKind::Complete => format!("Complete {jobs}"),
     }
 }
@@ -139,7 +139,7 @@ fn question(
     let jobs = job_count(view.jobs, view.is_minimum);
     let form = request.may(Role::Operator).then(|| {
         view! {
-            <form method="post" action=Operate::PATH>
+            <form method="post" action=StartOperation::PATH>
                 {hidden(fields)} {argument(action, bulk, view)}
                 {view.must_type.then(|| must_type(view, request))}
                 <div class="flex flex-wrap items-center gap-2">
@@ -212,7 +212,9 @@ fn effect(action: JobActionKind, view: &ConfirmView) -> Vec<String> {
             "Takes running qless jobs from their workers and puts them first in line, without using a retry. Other jobs \
              are skipped."
         }
-        JobActionKind::RetryByHand | JobActionKind::Complete => "Applies to a single job, on its page.",
+        JobActionKind::EditAndRetry | JobActionKind::Complete => {
+            "Applies to a single job, on its page."
+        }
     }
     .to_owned()];
     let inapplicable = view.jobs - view.applicable;
@@ -253,7 +255,7 @@ fn argument(action: JobActionKind, bulk: &OperationRequest, view: &ConfirmView) 
         | JobActionKind::Track
         | JobActionKind::Untrack
         | JobActionKind::TimeOut
-        | JobActionKind::RetryByHand
+        | JobActionKind::EditAndRetry
         | JobActionKind::Complete => {
             return ().into_any();
         }

@@ -24,7 +24,7 @@ use crate::ui::urls;
 pub fn DailyStatsPage() -> impl IntoView {
     let request = page_request();
     let day = request.param("day").unwrap_or_default();
-    loaded(load::stats(request.queue().0, day), move |view| {
+    loaded(load::daily_stats(request.queue().0, day), move |view| {
         page(&view, &request)
     })
 }

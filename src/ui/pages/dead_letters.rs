@@ -32,7 +32,7 @@ pub fn DeadPage() -> impl IntoView {
     let namespace = request.param("ns").unwrap_or_default();
     let queue = request.param("queue").unwrap_or_default();
     loaded(
-        load::dead(namespace.clone(), queue.clone(), request.offset()),
+        load::dead_letters(namespace.clone(), queue.clone(), request.offset()),
         move |view| page(&view, &namespace, &queue, &request),
     )
 }

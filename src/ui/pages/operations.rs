@@ -69,7 +69,7 @@ fn title(row: &OperationRow) -> String {
         | JobActionKind::Track
         | JobActionKind::Untrack
         | JobActionKind::TimeOut
-        | JobActionKind::RetryByHand
+        | JobActionKind::EditAndRetry
         | JobActionKind::Complete => what,
     }
 }

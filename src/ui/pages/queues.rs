@@ -20,7 +20,7 @@ use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::overview::problems::has_problem;
 use crate::ui::pages::queues::load::queues;
 use crate::ui::pages::records::new_queue;
-use crate::ui::pages::statistics::load::sparks;
+use crate::ui::pages::statistics::load::sparklines;
 use crate::ui::urls;
 
 /// The order of the list.
@@ -220,7 +220,7 @@ fn address(by: Sort, wanted: &QueueFilter) -> String {
 pub fn QueuesPage() -> impl IntoView {
     let request = page_request();
     let asked = async {
-        let (queues, sparks) = (queues().await?, sparks().await?);
+        let (queues, sparks) = (queues().await?, sparklines().await?);
         Ok((
             queues,
             sparks

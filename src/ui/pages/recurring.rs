@@ -45,7 +45,7 @@ pub fn RecurringJobsPage() -> impl IntoView {
     let request = page_request();
     let queue = request.param("queue").filter(|queue| !queue.is_empty());
     loaded(
-        load::recurrings(queue.clone(), request.page()),
+        load::recurring_jobs(queue.clone(), request.page()),
         move |view| page(&view, queue.as_deref(), &request),
     )
 }

@@ -30,7 +30,7 @@ use crate::ui::urls;
 pub fn StatisticsPage() -> impl IntoView {
     let request = page_request();
     let query = request.statistics_query();
-    loaded(load::range(query.clone()), move |view| {
+    loaded(load::statistics(query.clone()), move |view| {
         page(&view, &query, &request)
     })
 }

@@ -83,7 +83,7 @@ fn tag_pager(view: &TagsView, request: &PageRequest) -> AnyView {
 #[component]
 pub fn TagPage() -> impl IntoView {
     let request = page_request();
-    loaded(load::tagged(request.name(2), request.page()), move |view| {
+    loaded(load::tagged_jobs(request.name(2), request.page()), move |view| {
         tag_page(&view, &request)
     })
 }

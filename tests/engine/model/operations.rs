@@ -262,7 +262,7 @@ impl Model {
             (JobAction::RenameTag { from, to }, _) => self.rename_tag(&id, from, to),
             (JobAction::TimeOut, _) => self.time_out(&id).is_ok(),
             // Actions on single jobs, which are not bulk operations.
-            (JobAction::RetryByHand | JobAction::Complete, _) => false,
+            (JobAction::EditAndRetry | JobAction::Complete, _) => false,
             (JobAction::Untrack, _) => {
                 self.tracked.remove(&id);
                 true

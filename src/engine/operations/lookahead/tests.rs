@@ -4,7 +4,7 @@ use super::*;
 
 /// The number of jobs in the first batch, for jobs of these sizes.
 fn first_batch(sizes: impl IntoIterator<Item = i64>) -> usize {
-    let target = |(n, bytes)| Target {
+    let target = |(n, bytes)| FoundJob {
         seq: n,
         bytes,
         key_and_queue: None,
@@ -29,7 +29,7 @@ fn a_batch_has_4_mib_before_its_last_job() {
 
 #[test]
 fn a_batch_that_was_too_large_is_put_back_and_halved() {
-    let target = |seq| Target {
+    let target = |seq| FoundJob {
         seq,
         bytes: 1,
         key_and_queue: None,

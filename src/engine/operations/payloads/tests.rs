@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::operations::batch::Batch;
-use crate::engine::operations::lookahead::{BATCH, Lookahead, Target};
-use crate::engine::operations::run::Rounds;
-use crate::engine::operations::{JobAction, NewOperation, OperationEstimate, Subject, rows};
+use crate::engine::operations::lookahead::{BATCH, FoundJob, Lookahead};
+use crate::engine::operations::run::RunnerState;
+use crate::engine::operations::{JobAction, JobSelection, NewOperation, OperationEstimate, rows};
 use crate::engine::queries::evaluate::blocking_permit;
 use crate::engine::test_support::engine_without_tasks;
 use crate::engine::unit_of_work::UnitOfWork;
@@ -33,19 +33,19 @@ async fn begin(engine: &Engine) -> i64 {
     let new = NewOperation {
         who: "ada".to_owned(),
         action: JobAction::Cancel,
-        subject: Subject::Search(SEARCH.to_owned()),
+        selection: JobSelection::Search(SEARCH.to_owned()),
         estimate: OperationEstimate::default(),
     };
     engine.start_operation(new).await.unwrap().unwrap()
 }
 
 /// The jobs with these IDs.
-async fn targets(engine: &Engine, ids: &[&str]) -> Vec<Target> {
+async fn targets(engine: &Engine, ids: &[&str]) -> Vec<FoundJob> {
     let mut targets = Vec::new();
     for id in ids {
         let key = JobKey::qless(*id);
         let job = engine.job(&key).await.unwrap().unwrap();
-        targets.push(Target {
+        targets.push(FoundJob {
             seq: job.seq,
             bytes: 100,
             key_and_queue: Some((key, QueueKey::qless("mail"))),
@@ -58,7 +58,7 @@ async fn targets(engine: &Engine, ids: &[&str]) -> Vec<Target> {
 async fn run_batch(
     engine: &Engine,
     id: i64,
-    targets: &[Target],
+    targets: &[FoundJob],
     gives_up: bool,
     meanwhile: impl AsyncFnOnce(),
 ) -> usize {
@@ -130,12 +130,12 @@ async fn a_job_that_keeps_changing_is_skipped_after_a_number_of_attempts() {
 
 #[test]
 fn a_job_may_change_ten_times() {
-    let target = |seq| Target {
+    let target = |seq| FoundJob {
         seq,
         bytes: 1,
         key_and_queue: None,
     };
-    let targets: VecDeque<Target> = [9, 8, 7].map(target).into();
+    let targets: VecDeque<FoundJob> = [9, 8, 7].map(target).into();
     let mut ahead = Lookahead::new(10, targets, None);
     for changes in 0..10 {
         assert!(!ahead.gives_up(), "{changes}");
@@ -160,14 +160,14 @@ async fn an_operation_that_waits_for_a_thread_does_not_stop_the_others() {
     let new = NewOperation {
         who: "ada".to_owned(),
         action: JobAction::Cancel,
-        subject: Subject::Jobs(listed.iter().map(|target| target.seq).collect()),
+        selection: JobSelection::Jobs(listed.iter().map(|target| target.seq).collect()),
         estimate: OperationEstimate::default(),
     };
     let other = engine.start_operation(new).await.unwrap().unwrap();
     let permits = [blocking_permit().await, blocking_permit().await];
     assert!(permits.iter().all(Option::is_some));
     engine
-        .run_operation_round(&mut Rounds::default())
+        .run_operation_round(&mut RunnerState::default())
         .await
         .unwrap();
     let done = async |id| engine.operation(id).await.unwrap().unwrap().done;

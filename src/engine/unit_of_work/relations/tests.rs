@@ -252,7 +252,7 @@ async fn a_job_that_is_completed_by_hand_keeps_none_of_its_many_dependencies() {
         since: leaf.state_since(now),
         key: leaf.key,
     };
-    let done = engine.complete_by_hand(seen, "admin".to_owned()).await;
+    let done = engine.complete_manually(seen, "admin".to_owned()).await;
     assert!(matches!(done, Ok(Ok((_, true)))), "{done:?}");
     let left = "SELECT count(*) FROM dependencies";
     assert_eq!(read_number(&engine, left).await, 0);

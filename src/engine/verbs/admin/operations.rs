@@ -9,8 +9,8 @@ use crate::engine::model::job::{Job, JobKey, QueueKey};
 use crate::engine::operations::rows;
 use crate::engine::operations::undo::RemovedJob;
 use crate::engine::operations::{
-    ACTIVE_MAX, COUNT_LIMITS, JobAction, NewOperation, Operation, OperationError,
-    OperationEstimate, OperationState, SAMPLES, SELECTED_JOBS_MAX, Subject,
+    ACTIVE_MAX, COUNT_LIMITS, JobAction, JobSelection, NewOperation, Operation, OperationError,
+    OperationEstimate, OperationState, SAMPLES, SELECTED_JOBS_MAX,
 };
 use crate::engine::queries::search::Hit;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
@@ -26,7 +26,7 @@ impl Engine {
     pub async fn estimate_operation(
         &self,
         action: &JobAction,
-        subject: &Subject,
+        selection: &JobSelection,
     ) -> Result<Result<OperationEstimate, OperationError>> {
         self.refresh_cache().await?;
         let (now, queues) = (self.now(None), self.visible_queues());
@@ -38,11 +38,11 @@ impl Engine {
                 newest.push(hit.job.seq);
             }
         };
-        let search = match subject {
-            Subject::Jobs(numbers) if numbers.len() > SELECTED_JOBS_MAX => {
+        let search = match selection {
+            JobSelection::Jobs(numbers) if numbers.len() > SELECTED_JOBS_MAX => {
                 return Ok(Err(OperationError::TooManyJobs));
             }
-            Subject::Jobs(numbers) => {
+            JobSelection::Jobs(numbers) => {
                 let mut numbers = numbers.clone();
                 numbers.sort_unstable_by_key(|number| Reverse(*number));
                 for some in numbers.chunks(SIZED_AT_ONCE) {
@@ -58,7 +58,7 @@ impl Engine {
                 estimate.samples = self.job_summaries(&newest, &queues, now).await?;
                 return Ok(Ok(estimate));
             }
-            Subject::Search(text) => match Search::parse(text) {
+            JobSelection::Search(text) => match Search::parse(text) {
                 Ok(search) => search,
                 Err(mistake) => return Ok(Err(mistake.into())),
             },
@@ -74,13 +74,15 @@ impl Engine {
     /// # Errors
     /// [`Error::TooMany`] queues.
     pub async fn start_operation(&self, new: NewOperation) -> Result<Result<i64, OperationError>> {
-        match &new.subject {
-            Subject::Jobs(numbers) if numbers.len() > SELECTED_JOBS_MAX => {
+        match &new.selection {
+            JobSelection::Jobs(numbers) if numbers.len() > SELECTED_JOBS_MAX => {
                 return Ok(Err(OperationError::TooManyJobs));
             }
-            Subject::Jobs(numbers) if numbers.is_empty() => return Ok(Err(OperationError::NoJobs)),
-            Subject::Jobs(_) => {}
-            Subject::Search(text) => {
+            JobSelection::Jobs(numbers) if numbers.is_empty() => {
+                return Ok(Err(OperationError::NoJobs));
+            }
+            JobSelection::Jobs(_) => {}
+            JobSelection::Search(text) => {
                 if let Err(mistake) = Search::parse(text) {
                     return Ok(Err(mistake.into()));
                 }
@@ -169,7 +171,7 @@ pub fn add_ended_operation(
     let new = NewOperation {
         who: who.to_owned(),
         action,
-        subject: Subject::Jobs(vec![before.seq]),
+        selection: JobSelection::Jobs(vec![before.seq]),
         estimate: OperationEstimate {
             jobs: 1,
             applicable: 1,
@@ -198,7 +200,7 @@ fn initial_operation(id: i64, now: Time, new: &NewOperation) -> Operation {
         created_at: now,
         who: new.who.clone(),
         action: new.action.clone(),
-        subject: new.subject.clone(),
+        selection: new.selection.clone(),
         state: OperationState::Running,
         total: estimate.jobs,
         is_lower_bound: estimate.is_lower_bound,

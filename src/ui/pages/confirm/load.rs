@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use crate::auth::Role;
 use crate::engine::{Engine, Result};
 use crate::ui::actions::operations::{
-    action_kind, engine_action, must_type, no_jobs, subject, without_argument,
+    action_kind, engine_action, job_selection, must_type, no_jobs, without_argument,
 };
 use crate::ui::context::read;
 use crate::ui::error::PageError;
@@ -32,11 +32,11 @@ pub async fn load_confirm(
         Ok(kind) => engine_action(kind, request).unwrap_or_else(|_| without_argument(kind)),
         Err(why) => return Ok(Err(why)),
     };
-    let subject = match subject(request) {
-        Ok(subject) => subject,
+    let selection = match job_selection(request) {
+        Ok(selection) => selection,
         Err(why) => return Ok(Err(why)),
     };
-    let counted = match engine.estimate_operation(&action, &subject).await? {
+    let counted = match engine.estimate_operation(&action, &selection).await? {
         Ok(counted) => counted,
         Err(why) => return Ok(Err(why.to_string())),
     };

@@ -13,8 +13,8 @@ use crate::ui::present::queue_row;
 use crate::ui::present::workers::activity;
 
 /// The statistics of a queue on a UTC day, `YYYY-MM-DD`; of today if `day` is empty.
-#[server]
-pub async fn stats(queue_ref: QueueRef, day: String) -> Result<DailyStatsView, PageError> {
+#[server(name = LoadDailyStats, endpoint = "stats")]
+pub async fn daily_stats(queue_ref: QueueRef, day: String) -> Result<DailyStatsView, PageError> {
     read_or_missing(
         Role::Viewer,
         async |context| load_daily_stats(&context.engine, &queue_ref, &day).await,

@@ -13,8 +13,12 @@ use crate::ui::present::{all_queues, job_row};
 
 /// A page of the queues with dead jobs, most dead jobs first: those of a namespace (or of all, if it is empty) whose
 /// name contains `queue`, starting at `offset`.
-#[server]
-pub async fn dead(namespace: String, queue: String, offset: usize) -> Result<DeadView, PageError> {
+#[server(name = LoadDeadLetters, endpoint = "dead")]
+pub async fn dead_letters(
+    namespace: String,
+    queue: String,
+    offset: usize,
+) -> Result<DeadView, PageError> {
     read(Role::Viewer, async |context| {
         load_dead(&context.engine, &namespace, &queue, offset).await
     })
@@ -24,7 +28,7 @@ pub async fn dead(namespace: String, queue: String, offset: usize) -> Result<Dea
 /// Maximum number of namespaces in the filter.
 const NAMESPACES_OFFERED: usize = 200;
 
-/// See [`dead`].
+/// See [`dead_letters`].
 pub async fn load_dead(
     engine: &Engine,
     namespace: &str,

@@ -3,10 +3,10 @@
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
-use crate::ui::actions::by_hand::{Complete, RETRY_BY_HAND};
 use crate::ui::actions::jobs::{
     AddTag, Cancel, MoveJob, Note, Prioritize, TimeOut, Track, UndependAll, Untrack,
 };
+use crate::ui::actions::manual::{Complete, EDIT_AND_RETRY};
 use crate::ui::components::forms::{
     ConfirmDialog, action_button, allowed, confirm_dialog, confirm_dialog_with, hidden, may_post,
     shortcut,
@@ -45,7 +45,7 @@ pub fn actions(job: &JobView, request: &PageRequest) -> AnyView {
             cancel_label: "Keep job",
         })
     });
-    let edit = (row.state == EffectiveState::Failed && may_post(RETRY_BY_HAND.path))
+    let edit = (row.state == EffectiveState::Failed && may_post(EDIT_AND_RETRY.path))
         .then(|| view! { <a class="btn" href=urls::edit(&row.id)>"Edit and retry…"</a> }.into_any())
         .map(|edit| shortcut("e", edit));
     let complete = (row.state != EffectiveState::Complete)

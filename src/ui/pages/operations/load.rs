@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, JobAction, Operation, Result, Skip, Subject};
+use crate::engine::{Engine, JobAction, JobSelection, Operation, Result, Skip};
 use crate::ui::context::{read, read_or_missing};
 use crate::ui::error::PageError;
 use crate::ui::model::PAGE_ROWS;
@@ -91,12 +91,12 @@ fn row(engine: &Engine, operation: &Operation) -> OperationRow {
         JobAction::Track => (JobActionKind::Track, String::new()),
         JobAction::Untrack => (JobActionKind::Untrack, String::new()),
         JobAction::TimeOut => (JobActionKind::TimeOut, String::new()),
-        JobAction::RetryByHand => (JobActionKind::RetryByHand, String::new()),
+        JobAction::EditAndRetry => (JobActionKind::EditAndRetry, String::new()),
         JobAction::Complete => (JobActionKind::Complete, String::new()),
     };
-    let (all, q, jobs) = match &operation.subject {
-        Subject::Search(text) => (true, text.clone(), Vec::new()),
-        Subject::Jobs(jobs) => (
+    let (all, q, jobs) = match &operation.selection {
+        JobSelection::Search(text) => (true, text.clone(), Vec::new()),
+        JobSelection::Jobs(jobs) => (
             false,
             String::new(),
             jobs.iter().map(ToString::to_string).collect(),

@@ -15,8 +15,8 @@ use crate::ui::present::queue_refs::queue_names;
 use crate::ui::present::{all_queues, pause_details};
 
 /// A page of the recurring jobs of a queue, or of all.
-#[server]
-pub async fn recurrings(
+#[server(name = LoadRecurringJobs, endpoint = "recurrings")]
+pub async fn recurring_jobs(
     queue: Option<String>,
     #[server(default)] page: PagePlace,
 ) -> Result<RecurringJobsView, PageError> {

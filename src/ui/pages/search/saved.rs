@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
-use crate::ui::actions::searches::{ForgetSearch, SaveSearch};
+use crate::ui::actions::searches::{DeleteSearch, SaveSearch};
 use crate::ui::components::forms::{action_button, hidden, may_post};
 use crate::ui::page_request::PageRequest;
 use crate::ui::pages::search::load;
@@ -52,7 +52,7 @@ fn row(saved: &SavedRow, request: &PageRequest) -> AnyView {
             <a class="name" href=urls::search(&saved.text) title=format!("{} · saved by {}", saved.text, saved.who)>
                 {saved.name.clone()}
             </a>
-            {action_button(ForgetSearch::PATH, fields, "×", about)}
+            {action_button(DeleteSearch::PATH, fields, "×", about)}
         </li>
     }
     .into_any()

@@ -19,8 +19,8 @@ use crate::ui::present::queue_refs::{key, queue_ref};
 pub use crate::ui::pages::statistics::load::window::RANGES;
 
 /// The statistics of one queue or of all queues.
-#[server]
-pub async fn range(query: StatisticsQuery) -> Result<RangeView, PageError> {
+#[server(name = LoadStatistics, endpoint = "range")]
+pub async fn statistics(query: StatisticsQuery) -> Result<RangeView, PageError> {
     read_or_missing(
         Role::Viewer,
         async |context| load_range(&context.engine, &query).await,
@@ -31,8 +31,8 @@ pub async fn range(query: StatisticsQuery) -> Result<RangeView, PageError> {
 
 /// The number of completed jobs per minute of each queue in the last 30 minutes. Queues without completed jobs are
 /// omitted.
-#[server]
-pub async fn sparks() -> Result<Vec<Sparkline>, PageError> {
+#[server(name = LoadSparklines, endpoint = "sparks")]
+pub async fn sparklines() -> Result<Vec<Sparkline>, PageError> {
     read(Role::Viewer, async |context| {
         load_sparks(&context.engine).await
     })

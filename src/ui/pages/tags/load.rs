@@ -25,8 +25,11 @@ pub async fn tags(offset: usize) -> Result<TagsView, PageError> {
 }
 
 /// A page of the jobs with a tag.
-#[server]
-pub async fn tagged(tag: String, #[server(default)] page: PagePlace) -> Result<TagView, PageError> {
+#[server(name = LoadTaggedJobs, endpoint = "tagged")]
+pub async fn tagged_jobs(
+    tag: String,
+    #[server(default)] page: PagePlace,
+) -> Result<TagView, PageError> {
     read(Role::Viewer, async |context| {
         load_tagged(&context.engine, &tag, &page).await
     })

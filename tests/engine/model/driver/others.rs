@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use switchyard::engine::{
-    Claim, CompareAndSet, EffectiveState, Enqueue, Error, JobKey, NewOperation, OperationEstimate,
-    Queue, QueueKey, Record, Run, Subject, Time,
+    Claim, CompareAndSet, EffectiveState, Enqueue, Error, JobKey, JobSelection, NewOperation,
+    OperationEstimate, Queue, QueueKey, Record, Run, Time,
 };
 use switchyard::query::Query;
 
@@ -244,7 +244,7 @@ impl Driver {
                 return Some(done(canceled, "canceled"));
             }
             Step::StartOperation(action, pick) => {
-                let subject = self.subject(&pick).await;
+                let selection = self.selection(&pick).await;
                 let estimate = OperationEstimate {
                     jobs: 1,
                     ..OperationEstimate::default()
@@ -252,7 +252,7 @@ impl Driver {
                 let new = NewOperation {
                     who: "model".to_owned(),
                     action,
-                    subject,
+                    selection,
                     estimate,
                 };
                 self.engine.start_operation(new).await
@@ -265,18 +265,18 @@ impl Driver {
         Some(nested(started, "started"))
     }
 
-    async fn subject(&self, pick: &Pick) -> Subject {
+    async fn selection(&self, pick: &Pick) -> JobSelection {
         match pick {
-            Pick::Queue(name) => Subject::Search(format!("queue:{name}")),
-            Pick::Invalid => Subject::Search("queue:".to_owned()),
-            Pick::TooLong => Subject::Jobs((1..=1_001).collect()),
+            Pick::Queue(name) => JobSelection::Search(format!("queue:{name}")),
+            Pick::Invalid => JobSelection::Search("queue:".to_owned()),
+            Pick::TooLong => JobSelection::Jobs((1..=1_001).collect()),
             Pick::Jobs(jobs) => {
                 let mut seqs = Vec::new();
                 for job in jobs {
                     seqs.extend(self.seq_of(job).await);
                 }
                 seqs.dedup();
-                Subject::Jobs(seqs)
+                JobSelection::Jobs(seqs)
             }
         }
     }

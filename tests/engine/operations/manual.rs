@@ -2,7 +2,7 @@
 //! undone.
 
 use super::*;
-use switchyard::engine::{ByHandError, EventKind, SeenJob};
+use switchyard::engine::{EventKind, ManualActionError, SeenJob};
 
 /// The job as an operator sees it now.
 async fn seen(engine: &Engine, id: &str) -> SeenJob {
@@ -19,14 +19,17 @@ async fn retry(
     seen: SeenJob,
     body: Option<&str>,
     delay: f64,
-) -> Result<i64, ByHandError> {
+) -> Result<i64, ManualActionError> {
     let body = body.map(str::to_owned);
-    let done = engine.retry_by_hand(seen, body, delay, "ada".to_owned());
+    let done = engine.edit_and_retry(seen, body, delay, "ada".to_owned());
     done.await.unwrap()
 }
 
-async fn complete_by_hand(engine: &Engine, seen: SeenJob) -> Result<(i64, bool), ByHandError> {
-    let done = engine.complete_by_hand(seen, "ada".to_owned());
+async fn complete_manually(
+    engine: &Engine,
+    seen: SeenJob,
+) -> Result<(i64, bool), ManualActionError> {
+    let done = engine.complete_manually(seen, "ada".to_owned());
     done.await.unwrap()
 }
 
@@ -78,7 +81,7 @@ async fn a_failed_job_is_retried_with_another_payload_and_a_delay_and_undone() {
         assert_eq!(notes(&after), ["payload replaced by ada"]);
         assert_consistent(&engine).await;
         let listed = engine.operation(operation).await.unwrap().unwrap();
-        assert_eq!((listed.action, listed.done), (JobAction::RetryByHand, 1));
+        assert_eq!((listed.action, listed.done), (JobAction::EditAndRetry, 1));
         let undone = undo(&engine, operation).await;
         assert_eq!((undone.restored, undone.not_restored), (1, 0));
         let restored = job(&engine, id).await;
@@ -115,20 +118,23 @@ async fn a_job_that_has_changed_since_is_refused() {
         ..old.clone()
     };
     let refused = retry(&engine, missing.clone(), None, 0.0).await;
-    assert_eq!(refused, Err(ByHandError::Missing));
+    assert_eq!(refused, Err(ManualActionError::Missing));
     assert_eq!(
-        complete_by_hand(&engine, missing).await,
-        Err(ByHandError::Missing)
+        complete_manually(&engine, missing).await,
+        Err(ManualActionError::Missing)
     );
     // It was retried, and has failed again.
     engine.retry_failed(JobKey::qless("a"), None).await.unwrap();
     let waiting = retry(&engine, old.clone(), Some("1"), 0.0).await;
-    assert_eq!(waiting, Err(ByHandError::Changed(EffectiveState::Waiting)));
+    assert_eq!(
+        waiting,
+        Err(ManualActionError::Changed(EffectiveState::Waiting))
+    );
     fail_all(&engine, "mail", "Boom").await;
     let again = retry(&engine, old.clone(), Some("1"), 0.0).await;
-    assert_eq!(again, Err(ByHandError::Changed(EffectiveState::Failed)));
-    let again = complete_by_hand(&engine, old).await;
-    assert_eq!(again, Err(ByHandError::Changed(EffectiveState::Failed)));
+    assert_eq!(again, Err(ManualActionError::Changed(EffectiveState::Failed)));
+    let again = complete_manually(&engine, old).await;
+    assert_eq!(again, Err(ManualActionError::Changed(EffectiveState::Failed)));
     let after = job(&engine, "a").await;
     assert_eq!(
         (after.state, String::from(after.body)),
@@ -139,13 +145,13 @@ async fn a_job_that_has_changed_since_is_refused() {
     let waiting = retry(&engine, seen(&engine, "b").await, None, 0.0).await;
     assert_eq!(
         waiting,
-        Err(ByHandError::NotFailed(EffectiveState::Waiting))
+        Err(ManualActionError::NotFailed(EffectiveState::Waiting))
     );
-    complete_by_hand(&engine, seen(&engine, "b").await)
+    complete_manually(&engine, seen(&engine, "b").await)
         .await
         .unwrap();
-    let complete = complete_by_hand(&engine, seen(&engine, "b").await).await;
-    assert_eq!(complete, Err(ByHandError::Complete));
+    let complete = complete_manually(&engine, seen(&engine, "b").await).await;
+    assert_eq!(complete, Err(ManualActionError::Complete));
     assert_consistent(&engine).await;
     engine.close().await;
 }
@@ -174,7 +180,7 @@ async fn a_job_in_any_state_is_completed_by_hand_and_undone() {
     // “last” depends on “after”; nothing depends on the others.
     for id in ["held", "plain", "torn", "last"] {
         let before = job(&engine, id).await;
-        let (operation, can_be_undone) = complete_by_hand(&engine, seen(&engine, id).await)
+        let (operation, can_be_undone) = complete_manually(&engine, seen(&engine, id).await)
             .await
             .unwrap();
         assert!(can_be_undone, "{id}");
@@ -206,7 +212,7 @@ async fn completing_by_hand_releases_dependents_and_cannot_be_undone_then() {
     let engine = open(false).await;
     fill(&engine).await;
     for (id, released) in [("letter", State::Depends), ("later", State::Waiting)] {
-        let (operation, can_be_undone) = complete_by_hand(&engine, seen(&engine, id).await)
+        let (operation, can_be_undone) = complete_manually(&engine, seen(&engine, id).await)
             .await
             .unwrap();
         assert!(!can_be_undone, "{id}");

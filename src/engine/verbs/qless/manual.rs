@@ -28,7 +28,7 @@ pub struct SeenJob {
 
 /// Why nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ByHandError {
+pub enum ManualActionError {
     #[error("the job no longer exists")]
     Missing,
     #[error(
@@ -44,13 +44,13 @@ pub enum ByHandError {
 impl Engine {
     /// Retries a failed job after `delay` seconds, with another payload if `body` is given. Returns the ID of the
     /// operation that undoes it.
-    pub async fn retry_by_hand(
+    pub async fn edit_and_retry(
         &self,
         seen: SeenJob,
         body: Option<String>,
         delay: f64,
         who: String,
-    ) -> Result<Result<i64, ByHandError>> {
+    ) -> Result<Result<i64, ManualActionError>> {
         let body = body.map(Body::from);
         let needs = Needs {
             jobs: vec![seen.key.clone()],
@@ -58,18 +58,19 @@ impl Engine {
             bytes: body.as_ref().map_or(0, Body::bytes),
             ..Needs::default()
         };
-        let retry =
-            move |work: &mut UnitOfWork| Ok(retry_by_hand(work, &seen, body.as_ref(), delay, &who));
+        let retry = move |work: &mut UnitOfWork| {
+            Ok(edit_and_retry(work, &seen, body.as_ref(), delay, &who))
+        };
         self.write(needs, None, 1, retry).await
     }
 
     /// Completes a job without a worker. Returns the ID of the operation, and whether it can be undone: not if other
     /// jobs depended on the job.
-    pub async fn complete_by_hand(
+    pub async fn complete_manually(
         &self,
         seen: SeenJob,
         who: String,
-    ) -> Result<Result<(i64, bool), ByHandError>> {
+    ) -> Result<Result<(i64, bool), ManualActionError>> {
         let needs = Needs {
             jobs: vec![seen.key.clone()],
             bodies: true,
@@ -78,7 +79,7 @@ impl Engine {
             ..Needs::default()
         };
         let complete = move |work: &mut UnitOfWork| {
-            let done = complete_by_hand(work, &seen, &who);
+            let done = complete_manually(work, &seen, &who);
             Ok((done, work.number_if_released_later(&seen.key)))
         };
         let (done, later) = self.write(needs, None, 1, complete).await?;
@@ -89,25 +90,25 @@ impl Engine {
 }
 
 /// The job, if it is as the operator has seen it.
-fn unchanged(work: &UnitOfWork, seen: &SeenJob) -> Result<Job, ByHandError> {
-    let job = work.job(&seen.key).ok_or(ByHandError::Missing)?;
+fn unchanged(work: &UnitOfWork, seen: &SeenJob) -> Result<Job, ManualActionError> {
+    let job = work.job(&seen.key).ok_or(ManualActionError::Missing)?;
     let state = job.effective_state(work.now);
     if job.state_since(work.now) != seen.since || state != seen.state {
-        return Err(ByHandError::Changed(state));
+        return Err(ManualActionError::Changed(state));
     }
     Ok(job.clone())
 }
 
-fn retry_by_hand(
+fn edit_and_retry(
     work: &mut UnitOfWork,
     seen: &SeenJob,
     body: Option<&Body>,
     delay: f64,
     who: &str,
-) -> Result<i64, ByHandError> {
+) -> Result<i64, ManualActionError> {
     let (before, now) = (unchanged(work, seen)?, work.now);
     if before.state != State::Failed {
-        return Err(ByHandError::NotFailed(before.effective_state(now)));
+        return Err(ManualActionError::NotFailed(before.effective_state(now)));
     }
     if let (Some(body), Some(job)) = (body, work.job_mut(&seen.key)) {
         job.body = body.clone();
@@ -116,19 +117,19 @@ fn retry_by_hand(
     }
     requeue_job_after(work, &seen.key, None, delay);
     let queue = work.queue_key(before.queue);
-    let action = JobAction::RetryByHand;
+    let action = JobAction::EditAndRetry;
     Ok(add_ended_operation(work, who, action, before, queue))
 }
 
-fn complete_by_hand(
+fn complete_manually(
     work: &mut UnitOfWork,
     seen: &SeenJob,
     who: &str,
-) -> Result<(i64, bool), ByHandError> {
+) -> Result<(i64, bool), ManualActionError> {
     let (key, now) = (&seen.key, work.now);
     let before = unchanged(work, seen)?;
     if before.state == State::Complete {
-        return Err(ByHandError::Complete);
+        return Err(ManualActionError::Complete);
     }
     let loser = leave_queue(work, key);
     work.set_dependencies(key, &[]);

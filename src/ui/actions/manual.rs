@@ -15,8 +15,8 @@ use crate::ui::error::PageError;
 use crate::ui::pages::edit::model::{EditedJob, RejectedEdit};
 
 /// `POST /ui/edit`
-pub static RETRY_BY_HAND: Action = Action::new(
-    "retry_by_hand",
+pub static EDIT_AND_RETRY: Action = Action::new(
+    "edit_and_retry",
     "/ui/edit",
     Role::Operator,
     Target::qless_job,
@@ -26,7 +26,7 @@ pub static COMPLETE: Action =
     Action::new("complete", Complete::PATH, Role::Admin, Target::qless_job);
 
 /// Retries the job of a form. Returns the message, and the operation that undoes it.
-pub async fn retry_by_hand(
+pub async fn edit_and_retry(
     engine: &Engine,
     user: &str,
     form: EditedJob,
@@ -37,7 +37,7 @@ pub async fn retry_by_hand(
         let delay = delay.transpose()?.unwrap_or_default();
         let body = new_payload(engine, &form).await?;
         let is_edited = body.is_some();
-        let done = engine.retry_by_hand(seen, body, delay, user.to_owned());
+        let done = engine.edit_and_retry(seen, body, delay, user.to_owned());
         let done = done.await.map_err(|error| error.to_string())?;
         let operation = done.map_err(|why| why.to_string())?;
         let with = if is_edited { " with a new payload" } else { "" };
@@ -96,7 +96,7 @@ pub async fn complete(
     act(&COMPLETE, &back, async |context| {
         let seen = seen_job(&id, &state, &since)?;
         let user = context.user.clone();
-        let done = context.engine.complete_by_hand(seen, user).await?;
+        let done = context.engine.complete_manually(seen, user).await?;
         let (operation, can_be_undone) = done.map_err(|why| why.to_string())?;
         let outcome = ActionOutcome::from(format!("Job “{id}” completed."));
         Ok(if can_be_undone {

@@ -41,7 +41,7 @@ async fn assert_recorded(browser: &Browser) {
     );
     let entry = entries
         .iter()
-        .find(|entry| entry["action"] == "retry_by_hand" && entry["items"] == 1)
+        .find(|entry| entry["action"] == "edit_and_retry" && entry["items"] == 1)
         .expect("an entry with a change");
     let payload = |side: &str| entry[side][0]["payload"].as_str().unwrap().to_owned();
     assert!(
@@ -203,6 +203,6 @@ async fn the_audit_log_names_the_job_of_a_long_form() {
     let entry = browser.with_key(ADMIN_KEY).audit("").await.remove(0);
     assert_eq!(
         [&entry["action"], &entry["target"], &entry["items"]],
-        [&json!("retry_by_hand"), &json!("job a"), &json!(1)]
+        [&json!("edit_and_retry"), &json!("job a"), &json!(1)]
     );
 }
