@@ -1,4 +1,4 @@
-// The dashboard with an administrator's name and password: users sign in on the login page; programs get a challenge.
+// The dashboard with an administrator's name and password: users sign in on the sign-in page; programs get a challenge.
 
 import assert from "node:assert/strict";
 import { live, startDashboard } from "./dashboard.js";
@@ -57,7 +57,7 @@ dashboard.test("without the password, no data is visible", async ({ page, url })
   const answer = await fetch(`${url}/ui`);
   assert.equal(answer.status, 401);
   assert.match(answer.headers.get("www-authenticate"), /^Basic /);
-  // The browser is redirected to the login page, which shows no data.
+  // The browser is redirected to the sign-in page, which shows no data.
   await page.goto("/ui/queues");
   assert.equal(new URL(page.url()).pathname, "/ui/login");
   assert.equal(await page.getByRole("navigation").count(), 0);

@@ -13,7 +13,7 @@ const dashboard = startDashboard({
   ],
 });
 
-/** Opens a page, and signs in on the login page. */
+/** Opens a page, and signs in on the sign-in page. */
 async function signIn(page, name, path = "/ui") {
   await page.goto(path);
   await page.getByLabel("Name").fill(name);

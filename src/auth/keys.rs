@@ -178,7 +178,7 @@ impl fmt::Debug for PresentedCredentials {
 }
 
 impl PresentedCredentials {
-    /// Name and password from the login form.
+    /// Name and password from the sign-in form.
     pub fn from_form(name: &str, secret: &str) -> PresentedCredentials {
         PresentedCredentials::Basic(Hash::of(name), Hash::of(secret))
     }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::request::network_of;
 use crate::secret::Hash;
 
-/// Failures of the login form per name and address within [`WINDOW`].
+/// Failures of the sign-in form per name and address within [`WINDOW`].
 const FORM_FAILURES_MAX: u32 = 10;
 /// Failures of request headers per name and address within [`WINDOW`]; more, because programs repeat requests.
 const HEADER_FAILURES_MAX: u32 = 30;
@@ -61,7 +61,7 @@ enum Key {
 /// The part of a request that has the credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialSource {
-    /// In the login form.
+    /// In the sign-in form.
     Form,
     /// In the `Authorization` header.
     Header,

@@ -427,8 +427,8 @@ const FIND_CHANGES: &str = find_surplus!("role <> '' AND items > 0", " AND (at <
 
 const FIND_OTHERS: &str = find_surplus!("role <> '' AND items = 0", "");
 
-// A failed login has no role and is recorded under the name that was tried. Anyone who can reach the server can
-// cause such entries, so they have a quota of their own.
+// A failed sign-in has no role and is recorded under the name that was tried. Anyone who can reach the server can cause
+// such entries, so they have a quota of their own.
 const FIND_WITHOUT_ROLE: &str = find_surplus!("role = ''", "");
 
 const FIND_CHANGES_OF_NAME: &str =

@@ -202,7 +202,7 @@ pub fn router(state: Dashboard) -> Router {
             state.clone(),
             authentication::authenticate,
         ))
-        // Outside of `authenticate`, so that redirects to the login page get the base path, too.
+        // Outside of `authenticate`, so that redirects to the sign-in page get the base path, too.
         .layer(middleware::from_fn(base_path::add))
         .layer(middleware::from_fn(reserve_response_memory));
     Router::new()

@@ -30,7 +30,7 @@ pub struct ListedQueues(Arc<Vec<QueueCounts>>);
 impl ListedQueues {
     pub fn iter(&self) -> impl Iterator<Item = &QueueCounts> {
         let all = self.0.iter();
-        all.filter(|queue| !is_expunged(&queue.queue))
+        all.filter(|queue| !is_deleted_jobq_queue(&queue.queue))
     }
 }
 
@@ -44,7 +44,7 @@ pub async fn all_queues(engine: &Engine) -> Result<Arc<Vec<QueueCounts>>> {
     engine.queues(None).await
 }
 
-fn is_expunged(queue: &Queue) -> bool {
+fn is_deleted_jobq_queue(queue: &Queue) -> bool {
     queue.forgotten && queue.key.protocol == Protocol::Jobq
 }
 

@@ -11,7 +11,7 @@ use crate::ui::model::series::StatisticsQuery;
 use crate::ui::model::state::EffectiveState;
 use crate::ui::urls::encoding::{encode, segment};
 
-/// The login page.
+/// The sign-in page.
 pub const LOGIN: &str = "/ui/login";
 
 /// The page of the failure groups.

@@ -228,10 +228,10 @@ async fn a_consume_names_at_most_1000_queues_including_duplicates() {
     }
 }
 
-/// The login page is the most expensive response for clients without credentials. Connections take turns, so few login
-/// pages are rendered before the next request of another client.
+/// The sign-in page is the most expensive response for clients without credentials. Connections take turns, so few
+/// sign-in pages are rendered before the next request of another client.
 #[tokio::test]
-async fn a_flood_of_login_pages_does_not_block_other_clients() {
+async fn a_flood_of_sign_in_pages_does_not_block_other_clients() {
     let token = ["--admin-token", "the-token-of-the-admin"];
     flood_with_pages(&Server::with(&token), "/ui/login").await;
 }

@@ -119,8 +119,8 @@ impl Batch {
         let Some((key, job, queue)) = find(work, target) else {
             return gone();
         };
-        let is_expunged = queue.forgotten && queue.key.protocol == Protocol::Jobq;
-        if is_expunged || job.is_expired(work.now) {
+        let is_deleted = queue.forgotten && queue.key.protocol == Protocol::Jobq;
+        if is_deleted || job.is_expired(work.now) {
             return gone();
         }
         let Some(search) = &self.search else {

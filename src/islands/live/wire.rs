@@ -292,8 +292,8 @@ impl FeedClient {
     }
 }
 
-/// Fetches this page with any status: after the end of the session, the response is the login page with status 401. The
-/// server sends what has changed since the last time.
+/// Fetches this page with any status: after the end of the session, the response is the sign-in page with status 401.
+/// The server sends what has changed since the last time.
 async fn fetch_page() -> Result<String, JsValue> {
     let address = window().location().href()?;
     // The first header tells the server to keep the flash for another tab.

@@ -98,7 +98,7 @@ const IDENTITY: &str = "mt-2 border-t border-line px-2.5 pt-2.5 wrap-anywhere ma
 pub fn Frame(children: Children) -> impl IntoView {
     let request = page_request();
     if request.path == urls::LOGIN {
-        return login_frame(&request, children);
+        return sign_in_frame(&request, children);
     }
     let more: Vec<Page> = (SECONDARY_PAGES.iter().copied())
         .filter(|(address, ..)| request.may(role_to_read(address)))
@@ -210,8 +210,8 @@ fn identity(request: &PageRequest) -> AnyView {
     }
 }
 
-/// The frame of the login page, without navigation and counts.
-fn login_frame(request: &PageRequest, children: Children) -> AnyView {
+/// The frame of the sign-in page, without navigation and counts.
+fn sign_in_frame(request: &PageRequest, children: Children) -> AnyView {
     view! {
         {sprite()}
         <header class=HEADER>{brand()} {environment(request)}</header>

@@ -315,7 +315,7 @@ pub async fn forbid(dashboard: Dashboard, info: RequestInfo, least: Role) -> Res
     response
 }
 
-/// The response to a request without authentication: a redirect to the login page for browsers, a challenge for
+/// The response to a request without authentication: a redirect to the sign-in page for browsers, a challenge for
 /// programs.
 async fn reject(dashboard: Dashboard, request: Request) -> Response {
     if PresentedCredentials::from_headers(request.headers()).is_some() {

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 
-use crate::ui::http::page_slots::{Client, busy};
+use crate::ui::http::page_slots::{PageClient, busy};
 
 /// At this level, Brotli takes about 1 ms per page, and compresses better than gzip at any level.
 const LEVEL: CompressionLevel = CompressionLevel::Precise(4);
@@ -52,7 +52,7 @@ pub fn compressed<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router
 
 /// A permit for a response to a client, held until the response is compressed.
 pub trait Slot: Send + Sync + 'static {
-    fn client(&self) -> &Client;
+    fn client(&self) -> &PageClient;
 }
 
 /// Keeps `slot` until the response is compressed, so that only a few responses of each client wait for a turn.
@@ -84,8 +84,8 @@ impl HeldSlot {
 
     fn turns(&self) -> &'static Semaphore {
         match self.0.client() {
-            Client::User(_) => &TURNS_OF_USERS,
-            Client::Guest(_) | Client::Login(_) => &TURNS_OF_OTHERS,
+            PageClient::User(_) => &TURNS_OF_USERS,
+            PageClient::Guest(_) | PageClient::SignIn(_) => &TURNS_OF_OTHERS,
         }
     }
 }
@@ -303,20 +303,20 @@ mod tests {
 
     /// The only slot of a client.
     #[expect(dead_code, reason = "the permit is held until it is dropped")]
-    struct OnlySlot(Client, OwnedSemaphorePermit);
+    struct OnlySlot(PageClient, OwnedSemaphorePermit);
 
     impl Slot for OnlySlot {
-        fn client(&self) -> &Client {
+        fn client(&self) -> &PageClient {
             &self.0
         }
     }
 
-    fn guest() -> Client {
-        Client::Guest(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    fn guest() -> PageClient {
+        PageClient::Guest(IpAddr::V4(Ipv4Addr::LOCALHOST))
     }
 
     /// A page that takes the slot.
-    fn page_of(client: Client, slots: &Arc<Semaphore>) -> Router {
+    fn page_of(client: PageClient, slots: &Arc<Semaphore>) -> Router {
         let slots = Arc::clone(slots);
         let page = async move || {
             let slot = Arc::clone(&slots).try_acquire_owned().unwrap();
@@ -335,11 +335,11 @@ mod tests {
         let slots = Arc::new(Semaphore::new(1));
         let _turns = take_all(&TURNS_OF_OTHERS).await;
         tokio::time::pause();
-        for client in [guest(), Client::Login(IpAddr::V4(Ipv4Addr::LOCALHOST))] {
+        for client in [guest(), PageClient::SignIn(IpAddr::V4(Ipv4Addr::LOCALHOST))] {
             let refused = respond(page_of(client, &slots), "br").await;
             assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         }
-        let ada = Client::User("ada".to_owned());
+        let ada = PageClient::User("ada".to_owned());
         let response = respond(page_of(ada, &slots), "br").await;
         assert_eq!(response.status(), StatusCode::OK);
     }

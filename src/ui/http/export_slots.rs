@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::authentication::RequestInfo;
 use super::compression::Slot;
-use super::page_slots::Client;
+use super::page_slots::PageClient;
 
 /// Maximum number of exports of jobs that run at the same time: of all users together, and of all guests together.
 const EXPORTS_MAX: usize = 4;
@@ -24,7 +24,7 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The exports that are running, by client.
 #[derive(Clone, Debug, Default)]
-pub struct ExportSlots(Arc<Mutex<HashMap<Client, usize>>>);
+pub struct ExportSlots(Arc<Mutex<HashMap<PageClient, usize>>>);
 
 /// Why no export can begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,10 +41,10 @@ impl ExportSlots {
     /// # Errors
     /// If none is free.
     pub fn take(&self, info: &RequestInfo) -> Result<ExportSlot, Full> {
-        self.take_for(Client::of(info.principal.as_ref(), info.from, false))
+        self.take_for(PageClient::of(info.principal.as_ref(), info.from, false))
     }
 
-    fn take_for(&self, client: Client) -> Result<ExportSlot, Full> {
+    fn take_for(&self, client: PageClient) -> Result<ExportSlot, Full> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_client = all.get(&client).copied().unwrap_or_default();
         if of_client >= EXPORTS_OF_CLIENT_MAX {
@@ -67,11 +67,11 @@ impl ExportSlots {
 #[derive(Debug)]
 pub struct ExportSlot {
     slots: ExportSlots,
-    client: Client,
+    client: PageClient,
 }
 
 impl Slot for ExportSlot {
-    fn client(&self) -> &Client {
+    fn client(&self) -> &PageClient {
         &self.client
     }
 }
@@ -120,12 +120,12 @@ mod tests {
     #[test]
     fn a_client_has_half_of_the_slots() {
         let slots = ExportSlots::default();
-        let take = |user: &str| slots.take_for(Client::User(user.to_owned()));
+        let take = |user: &str| slots.take_for(PageClient::User(user.to_owned()));
         let (first, second) = (take("ada").unwrap(), take("ada").unwrap());
         assert_eq!(take("ada").unwrap_err(), Full::OfClient);
         let others = [take("bob").unwrap(), take("cyd").unwrap()];
         assert_eq!(take("dan").unwrap_err(), Full::OfAll);
-        let guest = |last: u8| slots.take_for(Client::Guest([127, 0, 0, last].into()));
+        let guest = |last: u8| slots.take_for(PageClient::Guest([127, 0, 0, last].into()));
         let guests = [1, 1, 2, 2].map(|last| guest(last).unwrap());
         assert_eq!(guest(2).unwrap_err(), Full::OfClient);
         assert_eq!(guest(3).unwrap_err(), Full::OfAll);

@@ -25,7 +25,7 @@ use crate::ui::error::PageError;
 use crate::ui::http::authentication::{Principal, RequestInfo, accepts};
 use crate::ui::http::compression::with_slot;
 use crate::ui::http::large_forms::{WHY_CHARS_MAX, process};
-use crate::ui::http::page_slots::{Client, PageSlot};
+use crate::ui::http::page_slots::{PageClient, PageSlot};
 use crate::ui::http::{Dashboard, provide_page_context};
 use crate::ui::page_request::{Flash, PageRequest, page_request};
 use crate::ui::pages::shell;
@@ -143,7 +143,7 @@ pub async fn reserve_form_memory(request: Request, next: Next) -> Response {
     }
     let bytes = form.len();
     let user = parts.extensions.get::<Principal>();
-    let client = Client::of(user, ClientAddress::of(&parts.extensions), false);
+    let client = PageClient::of(user, ClientAddress::of(&parts.extensions), false);
     let request = Request::from_parts(parts, Body::from(form.freeze()));
     process(bytes, client, next.run(request)).await
 }

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::client_slots::ClientSlots;
 use super::forms::busy;
-use super::page_slots::Client;
+use super::page_slots::PageClient;
 use crate::blocking;
 use crate::memory;
 use crate::ui::actions::input::shortened;
@@ -26,7 +26,8 @@ static PROCESSING: Semaphore = Semaphore::const_new(AT_ONCE);
 static PROCESSING_OF_OTHERS: Semaphore = Semaphore::const_new(AT_ONCE);
 
 /// Each client waits only for one of its own large forms, which can wait for a page slot or the database.
-static OWN: LazyLock<ClientSlots<Client>> = LazyLock::new(|| ClientSlots::new(1, OWN_REQUESTS_MAX));
+static OWN: LazyLock<ClientSlots<PageClient>> =
+    LazyLock::new(|| ClientSlots::new(1, OWN_REQUESTS_MAX));
 
 /// Maximum number of large forms of a client that wait or are processed. Each occupies memory that all clients share.
 const OWN_REQUESTS_MAX: usize = 8;
@@ -47,15 +48,15 @@ const CUT: &str = " The form shows only the first 1 MiB of the text that was sen
 /// meanwhile the runtime moves the other tasks of the thread to another thread.
 pub async fn process(
     bytes: usize,
-    client: Client,
+    client: PageClient,
     response: impl Future<Output = Response>,
 ) -> Response {
     if bytes <= memory::SMALL_MAX {
         return response.await;
     }
     let processing = match client {
-        Client::User(_) => &PROCESSING,
-        Client::Guest(_) | Client::Login(_) => &PROCESSING_OF_OTHERS,
+        PageClient::User(_) => &PROCESSING,
+        PageClient::Guest(_) | PageClient::SignIn(_) => &PROCESSING_OF_OTHERS,
     };
     let Some(request) = OWN.begin(client) else {
         return busy();
@@ -211,7 +212,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_with_8_large_forms_is_refused_at_once() {
         let form = |user: &str| {
-            let client = Client::User(user.to_owned());
+            let client = PageClient::User(user.to_owned());
             Box::pin(process(memory::SMALL_MAX + 1, client, pending()))
         };
         let mut begun: Vec<_> = (0..OWN_REQUESTS_MAX).map(|_| form("ada")).collect();

@@ -20,7 +20,7 @@ use crate::ui::pages::login::model::SignInError;
 use crate::ui::urls::LOGIN;
 use crate::ui::urls::encoding::{encode, is_dashboard_page};
 
-/// The fields of the login form.
+/// The fields of the sign-in form.
 #[derive(Deserialize)]
 pub struct LoginForm {
     #[serde(default)]
@@ -178,7 +178,7 @@ fn sign_out_entry(session: &str) -> String {
     hash.get(..32).unwrap_or(&hash).to_owned()
 }
 
-/// The login page as a response. After the sign-in it leads to `next`.
+/// The sign-in page as a response. After the sign-in it leads to `next`.
 pub async fn page(
     dashboard: Dashboard,
     info: RequestInfo,

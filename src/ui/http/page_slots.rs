@@ -3,8 +3,8 @@
 //! delay every other request by seconds.
 //!
 //! A user, or an address without credentials, has a few slots, so that none waits for the slow pages of another. All
-//! addresses together have limits, too: one for the pages of guests, and one for the login page and errors, so that
-//! guests cannot prevent a login.
+//! addresses together have limits, too: one for the pages of guests, and one for the sign-in page and errors, so that
+//! guests cannot prevent a sign-in.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -39,29 +39,29 @@ const OWN_REQUESTS_MAX: usize = 100;
 /// they delay the page of a user by up to 0.2 s.
 const GUESTS_MAX: usize = 16;
 
-/// Login and error pages that are rendered for clients without access at the same time.
-const LOGIN_MAX: usize = 8;
+/// Sign-in and error pages that are rendered for clients without access at the same time.
+const SIGN_IN_MAX: usize = 8;
 
 /// How long a request waits for a slot.
 const WAIT_MAX: Duration = Duration::from_secs(4);
 
 /// Whom a page or an export is for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Client {
+pub enum PageClient {
     User(String),
     /// Without credentials. For IPv6, a network.
     Guest(IpAddr),
-    /// The login page, or an error, for a client without access.
-    Login(IpAddr),
+    /// The sign-in page, or an error, for a client without access.
+    SignIn(IpAddr),
 }
 
-impl Client {
-    /// The client of a request. `is_login`: the request is for the login page.
-    pub fn of(user: Option<&Principal>, from: Option<IpAddr>, is_login: bool) -> Client {
+impl PageClient {
+    /// The client of a request. `is_sign_in`: the request is for the sign-in page.
+    pub fn of(user: Option<&Principal>, from: Option<IpAddr>, is_sign_in: bool) -> PageClient {
         match user {
-            Some(user) if user.has_credentials() => Client::User(user.identity.name.clone()),
-            Some(_) if !is_login => Client::Guest(network_of(from)),
-            _ => Client::Login(network_of(from)),
+            Some(user) if user.has_credentials() => PageClient::User(user.identity.name.clone()),
+            Some(_) if !is_sign_in => PageClient::Guest(network_of(from)),
+            _ => PageClient::SignIn(network_of(from)),
         }
     }
 }
@@ -69,9 +69,9 @@ impl Client {
 /// The pages that are being rendered, and the requests that wait.
 #[derive(Clone, Debug)]
 pub struct PageSlots {
-    clients: ClientSlots<Client>,
+    clients: ClientSlots<PageClient>,
     guests: Arc<Semaphore>,
-    login: Arc<Semaphore>,
+    sign_in: Arc<Semaphore>,
 }
 
 impl Default for PageSlots {
@@ -79,13 +79,13 @@ impl Default for PageSlots {
         PageSlots {
             clients: ClientSlots::new(OWN_MAX, OWN_REQUESTS_MAX),
             guests: Arc::new(Semaphore::new(GUESTS_MAX)),
-            login: Arc::new(Semaphore::new(LOGIN_MAX)),
+            sign_in: Arc::new(Semaphore::new(SIGN_IN_MAX)),
         }
     }
 }
 
 impl PageSlots {
-    /// Waits until a page may be rendered. `is_login`: it is the login page.
+    /// Waits until a page may be rendered. `is_sign_in`: it is the sign-in page.
     ///
     /// # Errors
     /// The response, if the wait takes too long, or if the client has too many requests.
@@ -93,13 +93,13 @@ impl PageSlots {
         &self,
         user: Option<&Principal>,
         from: Option<IpAddr>,
-        is_login: bool,
+        is_sign_in: bool,
     ) -> Result<PageSlot, Response> {
-        let client = Client::of(user, from, is_login);
+        let client = PageClient::of(user, from, is_sign_in);
         let common = match client {
-            Client::User(_) => None,
-            Client::Guest(_) => Some(&self.guests),
-            Client::Login(_) => Some(&self.login),
+            PageClient::User(_) => None,
+            PageClient::Guest(_) => Some(&self.guests),
+            PageClient::SignIn(_) => Some(&self.sign_in),
         };
         let request = self.clients.begin(client).ok_or_else(busy)?;
         let waits = async {
@@ -122,11 +122,11 @@ impl PageSlots {
 #[must_use]
 pub struct PageSlot {
     permits: Arc<(Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>)>,
-    request: CountedRequest<Client>,
+    request: CountedRequest<PageClient>,
 }
 
 impl Slot for PageSlot {
-    fn client(&self) -> &Client {
+    fn client(&self) -> &PageClient {
         &self.request.client
     }
 }
@@ -153,10 +153,10 @@ pub async fn take_slots(
         request.extensions().get::<Principal>().cloned(),
         ClientAddress::of(request.extensions()),
     );
-    let is_login = request.uri().path() == LOGIN;
+    let is_sign_in = request.uri().path() == LOGIN;
     match dashboard
         .page_slots
-        .take(user.as_ref(), from, is_login)
+        .take(user.as_ref(), from, is_sign_in)
         .await
     {
         Ok(slot) => {
@@ -214,11 +214,11 @@ mod tests {
     #[tokio::test]
     async fn a_client_with_100_requests_is_refused_at_once() {
         let slots = PageSlots::default();
-        let begin = || slots.clients.begin(Client::User("ada".to_owned()));
+        let begin = || slots.clients.begin(PageClient::User("ada".to_owned()));
         let begun: Vec<_> = (0..OWN_REQUESTS_MAX).map_while(|_| begin()).collect();
         assert_eq!(begun.len(), OWN_REQUESTS_MAX);
         assert!(begin().is_none());
-        let other = slots.clients.begin(Client::User("olga".to_owned()));
+        let other = slots.clients.begin(PageClient::User("olga".to_owned()));
         assert!(other.is_some());
         drop(begun);
         assert!(begin().is_some());

@@ -1,4 +1,4 @@
-//! `/ui/login`: the login form.
+//! `/ui/login`: the sign-in form.
 
 pub mod model;
 

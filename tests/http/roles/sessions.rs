@@ -14,7 +14,7 @@ async fn is_signed_in(browser: &Browser) -> bool {
 }
 
 #[tokio::test]
-async fn browsers_are_redirected_to_the_login_and_programs_challenged() {
+async fn browsers_are_redirected_to_the_sign_in_page_and_programs_challenged() {
     let server = Server::with(&with_keys(&[]));
     let browser = Browser::at(&server);
     let led = browser.open("/ui/queues?q=a%20b&sort=name").await;
@@ -33,14 +33,14 @@ async fn browsers_are_redirected_to_the_login_and_programs_challenged() {
     for word in ["/ui/queues\"", "/ui/failures", "Audit", "id=\"rail\""] {
         assert!(!page.contains(word), "{word}");
     }
-    // A form leads to the login page as well, and after it back to the page of the form.
+    // A form leads to the sign-in page as well, and after it back to the page of the form.
     let request = browser.request(Method::POST, "/ui/fn/retry");
     let request = request.header("accept", "text/html").body("id=a");
     let page = format!("http://{}/ui/jobs/a", server.address);
     let led = request.header("referer", page).send().await.unwrap();
     assert_eq!(led.status(), 303);
     assert_eq!(led.headers()["location"], "/ui/login?next=%2Fui%2Fjobs%2Fa");
-    // Only browser navigation gets the login page.
+    // Only browser navigation gets the sign-in page.
     for (headers, challenged) in [
         (&[("accept", "*/*")][..], true),
         (&[("accept", "application/json")], true),

@@ -35,7 +35,7 @@ const LAST_SEEN_INTERVAL_S: i64 = 600;
 pub struct Session {
     /// The user.
     pub name: String,
-    /// Shows whether the user's key is still the one used to log in.
+    /// Shows whether the user's key is still the one used to sign in.
     pub proof: Hash,
 }
 

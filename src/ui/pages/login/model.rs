@@ -1,4 +1,4 @@
-//! The view model of the login page.
+//! The view model of the sign-in page.
 
 /// The error of a sign-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
