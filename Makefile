@@ -176,7 +176,7 @@ setup: node_modules/.package-lock.json ## install the tools: WebAssembly target,
 	@scripts/tools.sh build
 
 bench: $(release) ## measure throughput, latency and CPU time per job, on SQLite and Postgres; ARGS="--help"
-	POSTGRES_OPTIONS="-c fsync=on" scripts/postgres.sh cargo bench --locked --features ssr,embed-site --bench load -- --postgres 1,2 $(ARGS)
+	POSTGRES_OPTIONS="-c fsync=on" scripts/postgres.sh cargo bench --locked --features ssr,embed-site,otlp --bench load -- --postgres 1,2 $(ARGS)
 
 reference: $(server) ## regenerate switchyard.example.toml and the reference in docs/configuration.md
 	@scripts/reference.sh $(CURDIR)/$(server)

@@ -14,8 +14,11 @@ use super::Result;
 /// again from its beginning are missed: about 1 %.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Bytes of a page in SQLite's log, with its header.
-const FRAME_BYTES: f64 = 4_096.0 + 24.0;
+/// Bytes of the header of a page in SQLite's log.
+const HEADER_BYTES: f64 = 24.0;
+
+/// The position of the size of a page in SQLite's index of the log (`szPage`).
+const PAGE_SIZE_AT: u64 = 14;
 
 /// The position of the number of pages in SQLite's index of the log (`mxFrame` in "WAL-mode File Format").
 const PAGES_AT: u64 = 16;
@@ -60,7 +63,10 @@ impl Log {
             pages += u64::from(now.checked_sub(last).unwrap_or(now));
             last = now;
         }
-        Ok(pages as f64 * FRAME_BYTES)
+        let mut page_bytes = [0; 2];
+        file.read_exact_at(&mut page_bytes, PAGE_SIZE_AT)?;
+        let frame_bytes = f64::from(u16::from_ne_bytes(page_bytes)) + HEADER_BYTES;
+        Ok(pages as f64 * frame_bytes)
     }
 }
 
