@@ -252,7 +252,7 @@ impl Engine {
         let mut store = Box::pin(Store::open(&options.database, options.store()))
             .await
             .map_err(|error| Error::Store(error.to_string()))?;
-        let peers = Arc::new(Peers::join(&mut store.connection).await?);
+        let peers = Arc::new(Peers::join(&mut store.connection, !options.no_notify).await?);
         let (readers, caches) = (store.readers, Caches::new(options.released_bytes_max));
         let clock = Arc::new(Clock::with(options.clock.clone()));
         if let Some(fresh) = readers.status().await? {

@@ -48,6 +48,8 @@ const ALL_QUEUES: &str = "*";
 pub struct Peers {
     /// Random, chosen when the server starts.
     name: String,
+    /// Whether the other servers are notified of changes here.
+    notifies: bool,
     number: AtomicI64,
     /// A number taken in a transaction that has not been committed yet; 0 without one.
     taken: AtomicI64,
@@ -55,7 +57,8 @@ pub struct Peers {
     others: AtomicBool,
     /// The polls for changes that are left after a commit in doubt. If that commit succeeded, it woke no long poll.
     doubts: AtomicU32,
-    /// Queues whose changes have not been announced yet, and the signal that there are some.
+    /// Queues whose changes have not been announced yet, and the signal that there are some. If they are more than
+    /// [`QUEUES_PER_MESSAGE_MAX`], no more are added.
     changed_queues: Mutex<BTreeSet<QueueId>>,
     changed: Notify,
     /// Held while a read refreshes the caches, so that others wait for its result instead of doing the same.
@@ -63,8 +66,8 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Reserves a free server number.
-    pub async fn join(connection: &mut Connection) -> Result<Peers, StoreError> {
+    /// Reserves a free server number. `notifies`: whether the other servers are notified of changes here.
+    pub async fn join(connection: &mut Connection, notifies: bool) -> Result<Peers, StoreError> {
         let name = uuid::Uuid::new_v4().simple().to_string();
         for _ in 0..10 {
             let Some(fresh) = connection.begin(false).await? else {
@@ -75,6 +78,7 @@ impl Peers {
                 Ok(_) => {
                     return Ok(Peers {
                         name,
+                        notifies,
                         number: number.into(),
                         ..Peers::default()
                     });
@@ -183,13 +187,15 @@ impl Peers {
 
     /// Queues the announcement of changes in these queues.
     pub fn announce(&self, queues: impl Iterator<Item = QueueId>) {
-        if self.any() {
-            self.changed_queues
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .extend(queues);
-            self.changed.notify_one();
+        if !self.notifies || !self.any() {
+            return;
         }
+        let changed = self.changed_queues.lock();
+        let mut changed = changed.unwrap_or_else(PoisonError::into_inner);
+        if changed.len() <= QUEUES_PER_MESSAGE_MAX {
+            changed.extend(queues);
+        }
+        self.changed.notify_one();
     }
 
     /// Waits for changes, and returns the notification for them.

@@ -69,6 +69,7 @@ impl Engine {
         now: Option<Time>,
     ) -> Result<Done> {
         let (sender, receiver) = oneshot::channel();
+        let is_limited = system_task.is_for_request() && self.readers().is_shared();
         let task = Box::new(SystemRequest {
             system_task,
             done: Done::default(),
@@ -83,7 +84,11 @@ impl Engine {
             actor: self.1.clone(),
             trace: Trace::NONE,
         });
-        written(waiting, receiver).await
+        let written = written(waiting, receiver);
+        match is_limited {
+            true => write_timeout::in_time(written).await,
+            false => written.await,
+        }
     }
 
     /// Queues a request. If there is no room, returns a future that waits for room and then queues it.

@@ -117,6 +117,8 @@ pub struct UnitOfWork {
     pub flushes: bool,
     /// Whether any poll waits, so that wake-ups must be collected.
     pub has_subscribers: bool,
+    /// Whether the disk is full, so that no jobs are added.
+    pub is_disk_full: bool,
     /// What is stored later.
     pub deferred: Deferral,
     /// On a shared database, its revision when the transaction began.
@@ -219,6 +221,7 @@ impl UnitOfWork {
             has_more_work: false,
             flushes: false,
             has_subscribers,
+            is_disk_full: false,
             deferred: Deferral::default(),
             revision: None,
             audit: None,

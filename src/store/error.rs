@@ -139,8 +139,11 @@ impl StoreError {
         match self {
             StoreError::Timeout | StoreError::InDoubt | StoreError::Stopped => true,
             StoreError::Database(sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => true,
-            // SQLITE_INTERRUPT: the connection is being closed.
-            error => error.is_lost_connection() || error.has_code(&["9"]),
+            // SQLITE_INTERRUPT: the connection is being closed. The others are those of a connection that Postgres
+            // refuses: its password, its user or its database.
+            error => {
+                error.is_lost_connection() || error.has_code(&["9", "28P01", "28000", "3D000"])
+            }
         }
     }
 
@@ -181,8 +184,8 @@ impl StoreError {
 fn is_system_error(code: &str) -> bool {
     /// Busy, locked, out of memory, read-only, interrupted, I/O, corrupt, full, cannot open, not a database.
     const SQLITE: [i64; 10] = [5, 6, 7, 8, 9, 10, 11, 13, 14, 26];
-    /// Classes: connection, resources, operator intervention, system, internal.
-    const POSTGRES: [&str; 5] = ["08", "53", "57", "58", "XX"];
+    /// Classes: connection, authorization, name of the database, resources, operator intervention, system, internal.
+    const POSTGRES: [&str; 7] = ["08", "28", "3D", "53", "57", "58", "XX"];
     match code.parse::<i64>() {
         // The low byte of an extended SQLite code is its primary code.
         Ok(number) if code.len() < 5 => SQLITE.contains(&(number & 0xff)),

@@ -225,6 +225,12 @@ async fn write<R: GroupRunner>(
         if requests.is_empty() {
             continue;
         }
+        if stop.is_cancelled() && recent_failures.outage.is_some() {
+            // The database is unreachable, and an attempt for each group would take too long.
+            queue.release(requests.len());
+            runner.respond(requests, Err(StoreError::Stopped));
+            continue;
+        }
         let began = Instant::now();
         if let Err(error) = connection.restore_reserve_if_possible().await {
             tracing::warn!(%error, "failed to check the disk reserve");

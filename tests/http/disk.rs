@@ -107,6 +107,25 @@ async fn assert_shown(server: &Server) {
     .await;
 }
 
+/// Checks that the protocols other than qless reject new jobs.
+async fn assert_refused(server: &Server, lmstfy: &Lmstfy, jobq: &Jobq) {
+    for path in ["/work", "/work/job/unknown"] {
+        let response = lmstfy.put(path, "x").await;
+        assert_eq!(response.status, 507, "{response:?}");
+    }
+    let response = Relay::new(server)
+        .enqueue("unique", &json!([relay::new("work", "a")]))
+        .await;
+    assert_eq!(response.status, 503, "{response:?}");
+    let response = jobq
+        .post(
+            &format!("{}/job", jobq::queue("work")),
+            &json!({"payload": 1}),
+        )
+        .await;
+    assert_eq!(response.status, 507, "{response:?}");
+}
+
 async fn recovers(server: &Server) {
     eventually("new jobs are accepted again", async || {
         health(server).await.0 == 200
@@ -127,33 +146,23 @@ async fn a_full_disk_rejects_new_jobs_and_lets_workers_finish() {
     held.extend(worker.pop_ids("work", 3).await);
     let jobq = Jobq::new(&server);
     jobq.create("work").await;
+    let lmstfy = Lmstfy::new(&server, "billing");
+    let published = lmstfy.publish("/work", "x").await;
     let (mut jobs, refused) = fill(&server, "first").await;
     assert!(jobs.len() > 40, "{} jobs fit the disk", jobs.len());
     assert_eq!(refused.status, 507, "{refused:?}");
     let refused: Value = serde_json::from_str(&refused.text).unwrap();
     assert_eq!(refused["code"], "disk_full");
 
-    // All protocols reject new jobs.
-    let lmstfy = Lmstfy::new(&server, "billing");
-    let response = lmstfy.put("/work", "x").await;
-    assert_eq!(response.status, 507, "{response:?}");
-    let response = Relay::new(&server)
-        .enqueue("unique", &json!([relay::new("work", "a")]))
-        .await;
-    assert_eq!(response.status, 503, "{response:?}");
-    let response = jobq
-        .post(
-            &format!("{}/job", jobq::queue("work")),
-            &json!({"payload": 1}),
-        )
-        .await;
-    assert_eq!(response.status, 507, "{response:?}");
+    assert_refused(&server, &lmstfy, &jobq).await;
     let (status, text) = health(&server).await;
     assert_eq!(status, 503);
     assert!(text.contains("disk is full"), "{text}");
     assert_shown(&server).await;
 
     // Everything else works.
+    let replaced = lmstfy.republish("/work", &published, "y").await;
+    lmstfy.ack("work", &replaced).await;
     worker.complete("work", "a").await;
     worker.fail("b", "group").await;
     let beat = worker.post("/heartbeat", json!({"id": "c"})).await;

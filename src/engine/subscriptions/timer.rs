@@ -17,6 +17,9 @@ const SLEEP_MAX: Duration = Duration::from_secs(30);
 /// Queues that one statement reads.
 pub const QUEUES_PER_STATEMENT: usize = 200;
 
+/// Jobs of a queue that are counted to wake subscribers.
+const WAKE_MAX: i64 = 1_000;
+
 /// The delay before the next attempt when the database cannot be read.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
@@ -48,7 +51,7 @@ impl Engine {
     pub(in crate::engine) async fn wake_where_available(&self, queues: Vec<QueueKey>) {
         let checked_at = self.now(None);
         for queues in queues.chunks(QUEUES_PER_STATEMENT) {
-            match self.available(queues, self.now(None)).await {
+            match self.available(queues, self.now(None), WAKE_MAX).await {
                 Ok(found) => {
                     let wake =
                         |(queue, n): &(QueueKey, usize)| self.subscriptions().wake(queue, *n);
@@ -91,7 +94,10 @@ impl Engine {
         after: Time,
     ) -> Result<Vec<(QueueKey, Time)>> {
         let mut found = Vec::new();
-        for (queue, row) in self.read_queues(NEXT_AVAILABLE, queues, after).await? {
+        for (queue, row) in self
+            .read_queues(NEXT_AVAILABLE, queues, &[after.0], 1)
+            .await?
+        {
             let pause = self
                 .known_queues()
                 .get(&queue)
@@ -109,12 +115,13 @@ impl Engine {
         Ok(found)
     }
 
-    /// How many jobs are available at this time in each queue. Counts up to 1,000 each of the jobs that are due,
+    /// How many jobs are available at this time in each queue. Counts up to `max` each of the jobs that are due,
     /// waiting or timed out or have an expired lease, and of the recurring jobs with a due child.
     pub(in crate::engine) async fn available(
         &self,
         queues: &[QueueKey],
         at: Time,
+        max: i64,
     ) -> Result<Vec<(QueueKey, usize)>> {
         // A paused queue has none. Resuming it wakes its subscribers, and the timer fires when its pause ends.
         let known = self.known_queues();
@@ -125,19 +132,24 @@ impl Engine {
             .cloned()
             .collect();
         let mut available = Vec::new();
-        for (queue, row) in self.read_queues(AVAILABLE, &queues, at).await? {
+        for (queue, row) in self
+            .read_queues(AVAILABLE, &queues, &[at.0, max], max)
+            .await?
+        {
             let n = usize::try_from(row.int(1)?).unwrap_or_default();
             available.push((queue, n));
         }
         Ok(available)
     }
 
-    /// Runs a statement that returns one row per queue. Queues that do not exist are left out.
+    /// Runs a statement that returns one row per queue, after a look at `entries` index entries of each. Queues that do
+    /// not exist are left out.
     async fn read_queues(
         &self,
         sql: &'static str,
         queues: &[QueueKey],
-        at: Time,
+        args: &[i64],
+        entries: i64,
     ) -> Result<Vec<(QueueKey, Row)>> {
         let known = |key: &QueueKey| Some((self.known_queues().get(key)?.id, key.clone()));
         let known: HashMap<_, _> = queues.iter().filter_map(known).collect();
@@ -145,9 +157,14 @@ impl Engine {
             return Ok(Vec::new());
         }
         let ids: Vec<_> = known.keys().map(|id| (*id,)).collect();
-        let statement = Statement::of_rows(sql, &ids).with(at.0);
+        let statement = Statement::of_rows(sql, &ids);
+        let statement = args.iter().fold(statement, |it, arg| it.with(*arg));
         let mut found = Vec::with_capacity(ids.len());
-        for row in self.readers().rows(statement).await? {
+        let rows = match entries {
+            1 => self.readers().keyed_rows(statement).await?,
+            _ => self.readers().rows(statement).await?,
+        };
+        for row in rows {
             if let Some(queue) = known.get(&row.int(0)?) {
                 found.push((queue.clone(), row));
             }
@@ -167,12 +184,14 @@ FROM rows($1) AS k";
 // each state, because no index covers two.
 const AVAILABLE: &str = "
 SELECT k.int(0),
-    (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {scheduled} AND j.ready_at <= $2
-                           LIMIT 1000) AS due)
+    (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {scheduled}
+                           AND j.ready_at <= $2 LIMIT $3 + 0) AS due)
     + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {running}
-                             AND j.lease_until <= $2 LIMIT 1000) AS expired)
-    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {waiting} LIMIT 1000) AS waiting)
-    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {timed_out} LIMIT 1000) AS timed_out)
+                             AND j.lease_until <= $2 LIMIT $3 + 0) AS expired)
+    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {waiting}
+                             LIMIT $3 + 0) AS waiting)
+    + (SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE j.queue = k.int(0) AND j.state = {timed_out}
+                             LIMIT $3 + 0) AS timed_out)
     + (SELECT count(*) FROM (SELECT 1 FROM recurring AS r WHERE r.queue = k.int(0) AND r.next_at <= $2
-                             LIMIT 1000) AS children)
+                             LIMIT $3 + 0) AS children)
 FROM rows($1) AS k";

@@ -80,8 +80,7 @@ impl UnitOfWork {
             if let Some(other) = self.jobs.get_mut(&dependency) {
                 other.has_new_dependent = true;
                 other.job.dependents.push(key.id.clone());
-                self.changed_dependencies
-                    .insert((seq, other.job.seq), true);
+                self.changed_dependencies.insert((seq, other.job.seq), true);
                 // Of a job that was loaded only as a dependency, the search for cycles has read the dependents.
                 if other.extent != Extent::Whole {
                     let known = self.dependents.entry(dependency.id).or_default();

@@ -92,9 +92,7 @@ impl UnitOfWork {
     }
 
     /// The number of record IDs to reserve per queue.
-    pub fn record_ids_needed<'a>(
-        needs: impl Iterator<Item = &'a Needs>,
-    ) -> BTreeMap<QueueId, i64> {
+    pub fn record_ids_needed<'a>(needs: impl Iterator<Item = &'a Needs>) -> BTreeMap<QueueId, i64> {
         let mut wanted = BTreeMap::new();
         for queue in needs.filter_map(|needs| needs.reserves_record_id_in) {
             *wanted.entry(queue).or_default() += 1;

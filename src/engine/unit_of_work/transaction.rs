@@ -126,6 +126,7 @@ impl GroupRunner for Runner {
         let now = self.time_of(requests);
         let has_subscribers = self.subscriptions.any() || self.peers.any();
         let mut work = UnitOfWork::new(now, &self.caches, has_subscribers, insertion_numbers);
+        work.is_disk_full = connection.is_disk_full();
         work.audit = Audit::of_first(requests);
         work.revision = self.peers.is_shared().then(|| self.caches.revision());
         let system_task = requests.iter().find_map(|it| it.task.system_task());
@@ -334,6 +335,7 @@ impl Runner {
             self.cursors.end_batch(task);
         }
         let (now, began_with, revised) = (work.now, work.revision, work.changes_cache());
+        let had_subscribers = work.has_subscribers;
         let finished = work.into_committed();
         self.last_seq = finished.last_seq;
         let deferred = &finished.counted.deferred;
@@ -366,6 +368,11 @@ impl Runner {
             self.subscriptions.available_at(&queue.key, at);
         }
         self.metrics.count(&finished.counted);
+        if written && !had_subscribers && self.subscriptions.any() {
+            // These polls subscribed during the transaction, which has not collected its wake-ups, and may have looked
+            // for jobs before its commit.
+            self.subscriptions.wake_all();
+        }
         if written {
             let affected = finished
                 .wake_ups

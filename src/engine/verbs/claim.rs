@@ -16,7 +16,7 @@ use crate::engine::tokens::Grant;
 use crate::engine::unit_of_work::{Needs, NextJobs, UnitOfWork};
 use crate::engine::verbs::claim::lease::{Attempt, Claimed};
 use crate::engine::verbs::claim::round_robin::Turns;
-use crate::memory::{SMALL_MAX, reserve_loaded};
+use crate::memory;
 use crate::traces;
 
 /// Bytes that the texts of a claim's jobs may have, not counting the last job, because a response must have room for
@@ -137,7 +137,7 @@ impl Engine {
         self.refresh_cache().await?;
         let mut jobs = Vec::new();
         for queues in claim.queues.chunks(QUEUES_PER_STATEMENT) {
-            let found = self.available(queues, self.now(now)).await?;
+            let found = self.available(queues, self.now(now), 1).await?;
             let found = found.into_iter().filter(|(_, n)| *n > 0);
             let found: HashSet<QueueKey> = found.map(|(queue, _)| queue).collect();
             let non_empty: Vec<_> = queues
@@ -208,7 +208,7 @@ impl Engine {
                 claim.queues = round.left;
             }
             // These jobs are leased, so they are returned, but without memory no more are claimed.
-            let is_busy = bytes > SMALL_MAX && Box::pin(reserve_loaded(bytes)).await.is_err();
+            let is_busy = memory::reserve_large(bytes).await.is_err();
             if is_busy
                 || claim.queues.is_empty()
                 || is_all
@@ -228,7 +228,7 @@ impl Engine {
             return false;
         }
         *attempts += 1;
-        let available = self.available(&claim.queues, self.now(None)).await;
+        let available = self.available(&claim.queues, self.now(None), 1).await;
         let has_jobs = available.is_ok_and(|found| found.iter().any(|(_, n)| *n > 0));
         if has_jobs {
             tokio::time::sleep(RETRY_DELAY).await;

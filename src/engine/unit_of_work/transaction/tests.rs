@@ -1,15 +1,23 @@
 //! A request that fails does not affect the other requests of its transaction.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::engine::unit_of_work::transaction::{Verb, WriteRequest, too_large};
 use crate::engine::unit_of_work::{Needs, UnitOfWork, WantedJobs};
+use crate::engine::verbs::claim::Claim;
+use crate::engine::verbs::qless;
+use crate::engine::verbs::qless::put::need_of_put;
 use crate::engine::{Engine, Error, Put, QueueKey, Result, engine_without_tasks as engine};
 use crate::store::{Statement, StatementResult, WEIGHT_MAX};
 use crate::traces::Trace;
+
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(3_600);
 
 async fn put(engine: &Engine, id: String) -> Result<String> {
     let job = Put {
@@ -58,6 +66,48 @@ async fn a_request_that_the_database_refuses_fails_alone() {
 #[tokio::test]
 async fn a_verb_that_panics_fails_alone_and_the_writer_lives() {
     only_one_request_fails(|_| panic!("a verb that is wrong")).await;
+}
+
+/// A poll on many queues first looks for jobs with a read of its own, which does not wait for the transaction.
+#[tokio::test]
+async fn a_poll_that_begins_while_a_transaction_adds_a_job_gets_it() {
+    let engine = engine().await;
+    let (begun, mut has_begun) = tokio::sync::mpsc::unbounded_channel();
+    let (finish, finished) = std::sync::mpsc::channel();
+    let job = Put {
+        id: Some("j".to_owned()),
+        ..Put::default()
+    };
+    let mut needs = Needs::default();
+    need_of_put(&mut needs, &job);
+    let adding = engine.write(needs, None, 1, move |work| {
+        let (queue, body) = (QueueKey::qless("q9"), "1".into());
+        let added = qless::put::put(work, &queue, &job, &body, "");
+        begun.send(()).unwrap();
+        finished.recv().unwrap();
+        added
+    });
+    has_begun.recv().await;
+    let queues = (1..=9).map(|n| QueueKey::qless(format!("q{n}")));
+    let claim = Claim {
+        queues: queues.collect(),
+        ..Claim::of(QueueKey::qless("q"), "w", 1)
+    };
+    let polling = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.claim_or_wait(claim, LONG, None).await }
+    });
+    // The read has found no job, and the claim waits for the transaction.
+    while engine.0.writer.queued() < 2 {
+        tokio::task::yield_now().await;
+    }
+    finish.send(()).unwrap();
+    adding.await.unwrap();
+    let polled = timeout(LONG / 60, polling)
+        .await
+        .expect("the poll was not woken");
+    assert_eq!(polled.unwrap().unwrap()[0].key.id, "j");
+    engine.close().await;
 }
 
 /// Another server's change of a limit arrives while the transaction of a claim waits for the database.

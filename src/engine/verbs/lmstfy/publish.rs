@@ -1,7 +1,7 @@
 //! Publish: adds a job to a queue.
 
 use crate::engine::Engine;
-use crate::engine::error::Result;
+use crate::engine::error::{Error, Result};
 use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, LMSTFY_SCOPE, QueueKey};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
@@ -51,7 +51,7 @@ impl Engine {
     /// Publishes a job and returns its ID. Deletes the job `id`, if the queue has it.
     ///
     /// # Errors
-    /// [`TooMany`](crate::engine::Error) queues.
+    /// [`TooMany`](Error) queues; [`Full`](Error) if the disk is full and the queue does not have the job.
     pub async fn republish(&self, queue: QueueKey, id: &str, job: Publish) -> Result<String> {
         let _room = self.reserve_room([&queue])?;
         let key = JobKey::lmstfy(id);
@@ -59,7 +59,9 @@ impl Engine {
         let mut needs = needs_of_jobs([&key]);
         needs.bytes = job.body.len();
         self.write(needs, None, 1, move |work| {
-            acknowledge(work, &queue, &key);
+            if !acknowledge(work, &queue, &key) && work.is_disk_full {
+                return Err(Error::Full);
+            }
             Ok(publish(work, &queue, &job))
         })
         .await

@@ -1,8 +1,7 @@
 //! Tag: adds and removes tags of a job.
 
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -44,10 +43,11 @@ impl Engine {
         now: Option<Time>,
         change: Change,
     ) -> ItemResults<Vec<String>> {
-        let left = ResultSpace::default();
+        let mut left = RESPONSE_BYTES_MAX;
         let (mut results, mut bytes) = (Vec::with_capacity(jobs.len()), 0);
         for some in jobs.chunks(EACH_MAX) {
-            let done = self.change_some_tags(some.to_vec(), now, change, left.clone());
+            let space = ResultSpace::new(left, some.len());
+            let done = self.change_some_tags(some.to_vec(), now, change, space.clone());
             let failure = match done.await {
                 Err(error) if results.is_empty() => return Err(error),
                 Err(error) => Some(error),
@@ -56,6 +56,7 @@ impl Engine {
                     let more: usize = tags.map(|tag| tag.len() + TAG_BYTES).sum();
                     results.extend(done);
                     bytes += more;
+                    left = space.lock().left;
                     match bytes > SMALL_MAX {
                         true => reserve(more).await.err().map(Error::from),
                         false => None,
@@ -76,16 +77,18 @@ impl Engine {
         jobs: Vec<(JobKey, Vec<String>)>,
         now: Option<Time>,
         change: Change,
-        left: ResultSpace,
+        space: ResultSpace,
     ) -> ItemResults<Vec<String>> {
-        self.apply_in_batches(jobs, now, need_of_tagged, move |work, (key, tags)| {
+        let jobs = jobs.into_iter().enumerate().collect();
+        let need = |needs: &mut Needs, (_, job): &(usize, _)| need_of_tagged(needs, job);
+        self.apply_in_batches(jobs, now, need, move |work, (n, (key, tags))| {
             match change {
                 Change::Add => {
-                    left.take(work, key, tags)?;
+                    space.take(*n, work, key, tags)?;
                     tag(work, key, tags)?;
                 }
                 Change::Remove => {
-                    left.take(work, key, &[])?;
+                    space.take(*n, work, key, &[])?;
                     untag(work, key, tags)?;
                 }
             }
@@ -105,28 +108,43 @@ enum Change {
 /// How many bytes of tags the results of one request may still return. Many items may name the same job, whose tags
 /// would be returned as often.
 #[derive(Clone)]
-struct ResultSpace(Arc<AtomicUsize>);
+struct ResultSpace(Arc<Mutex<Space>>);
 
-impl Default for ResultSpace {
-    fn default() -> Self {
-        ResultSpace(Arc::new(AtomicUsize::new(RESPONSE_BYTES_MAX)))
-    }
+struct Space {
+    left: usize,
+    /// The bytes that each item has taken, because a transaction may be repeated.
+    taken: Vec<usize>,
 }
 
 impl ResultSpace {
-    /// Takes the space for the tags of a job and for `new` ones.
+    fn new(left: usize, items: usize) -> ResultSpace {
+        let taken = vec![0; items];
+        ResultSpace(Arc::new(Mutex::new(Space { left, taken })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Space> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the space for the tags of the job of item `n` and for `new` ones.
     ///
     /// # Errors
     /// [`Error::ResponseTooLarge`].
-    fn take(&self, work: &UnitOfWork, key: &JobKey, new: &[String]) -> Result<()> {
+    fn take(&self, n: usize, work: &UnitOfWork, key: &JobKey, new: &[String]) -> Result<()> {
         let tags = work.job(key).map(|job| &job.tags).into_iter().flatten();
-        let bytes = tags.chain(new).map(|tag| tag.len() + TAG_BYTES).sum();
-        let taken = self
-            .0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-                left.checked_sub(bytes)
-            });
-        taken.map(drop).map_err(|_| Error::ResponseTooLarge)
+        self.take_bytes(n, tags.chain(new).map(|tag| tag.len() + TAG_BYTES).sum())
+    }
+
+    fn take_bytes(&self, n: usize, bytes: usize) -> Result<()> {
+        let mut space = self.lock();
+        let Space { left, taken } = &mut *space;
+        let Some(taken) = taken.get_mut(n) else {
+            return Err(Error::ResponseTooLarge);
+        };
+        *left += std::mem::take(taken);
+        *left = left.checked_sub(bytes).ok_or(Error::ResponseTooLarge)?;
+        *taken = bytes;
+        Ok(())
     }
 }
 
@@ -251,5 +269,26 @@ fn readable_tags<'w>(work: &'w UnitOfWork, key: &JobKey) -> Result<&'w [String]>
     match job.damaged_tags {
         None => Ok(&job.tags),
         Some(_) => Err(Error::DamagedTags { id: id() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_takes_its_space_once_even_if_its_transaction_is_repeated() {
+        let space = ResultSpace::new(10, 2);
+        for _ in 0..3 {
+            space.take_bytes(0, 6).unwrap();
+            space.take_bytes(1, 4).unwrap();
+        }
+        assert_eq!(space.lock().left, 0);
+        space.take_bytes(0, 5).unwrap();
+        assert!(matches!(
+            space.take_bytes(1, 6),
+            Err(Error::ResponseTooLarge)
+        ));
+        assert_eq!(space.lock().left, 5);
     }
 }
