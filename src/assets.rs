@@ -19,6 +19,8 @@ use axum::{
 use bytes::Bytes;
 use leptos::config::LeptosOptions;
 
+use crate::memory::SharedBody;
+
 /// `(path below the site's root, content)`
 type Embedded = [(&'static str, &'static [u8])];
 
@@ -98,6 +100,7 @@ impl Assets {
                 (content, Some(encoding))
             });
         let mut response = Response::new(Body::from(content.clone()));
+        response.extensions_mut().insert(SharedBody);
         let headers = response.headers_mut();
         headers.insert(
             header::CONTENT_TYPE,

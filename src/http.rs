@@ -438,12 +438,15 @@ mod tests {
     #[cfg(feature = "otlp")]
     mod traces;
 
+    use axum::Extension;
     use axum::body::Body;
     use axum::extract::Request;
     use axum::http::StatusCode;
+    use axum::routing::get;
     use tower::ServiceExt;
 
     use super::*;
+    use crate::memory::{self, SharedBody};
 
     #[tokio::test]
     async fn a_request_that_panics_gets_a_response_with_its_id() {
@@ -459,5 +462,30 @@ mod tests {
         let response = routes.oneshot(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
         assert!(response.headers().contains_key("x-request-id"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bodies_that_belong_to_the_server_need_no_memory() {
+        let large = || "x".repeat(memory::SMALL_MAX + 1);
+        let routes = Router::new()
+            .route("/large", get(async move || large()))
+            .route(
+                "/shared",
+                get(async move || (Extension(SharedBody), large())),
+            )
+            .merge(openapi::router());
+        let (hosts, auth) = (Hosts::default(), Auth::default());
+        let routes = with_layers(routes, &hosts, &auth, Observer::default());
+        let _all = memory::reserve_until_dropped(memory::MEMORY_MAX).await;
+        for (path, expected) in [
+            ("/large", StatusCode::SERVICE_UNAVAILABLE),
+            ("/shared", StatusCode::OK),
+            ("/openapi/qless.json", StatusCode::OK),
+        ] {
+            let request = Request::get(path).header("host", "localhost");
+            let request = request.body(Body::empty()).unwrap();
+            let response = memory::of_request(routes.clone().oneshot(request)).await.0;
+            assert_eq!(response.unwrap().status(), expected, "{path}");
+        }
     }
 }

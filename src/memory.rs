@@ -267,6 +267,17 @@ pub async fn reserve_loaded(bytes: usize) -> Result<(), Busy> {
     }
 }
 
+/// Like [`reserve_loaded`], if `bytes` is more than [`SMALL_MAX`].
+///
+/// # Errors
+/// [`Busy`].
+pub async fn reserve_large(bytes: usize) -> Result<(), Busy> {
+    if bytes <= SMALL_MAX {
+        return Ok(());
+    }
+    Box::pin(reserve_loaded(bytes)).await
+}
+
 /// Reserves memory for the queues that a page lists, until the page is complete. Does nothing in a task that serves no
 /// request.
 ///
@@ -313,6 +324,11 @@ pub async fn parse<T>(bytes: usize, work: impl FnOnce() -> T) -> Result<T, Busy>
     }
     Ok(parsed)
 }
+
+/// An extension of a response whose body belongs to the server, such as a static file. Its bytes occupy memory once, so
+/// nothing is reserved for the response.
+#[derive(Clone, Copy)]
+pub struct SharedBody;
 
 /// Whether [`fit_response`] has nothing to do for a response of this size: it is small, and nothing is reserved.
 pub fn fits_response(bytes: u64) -> bool {

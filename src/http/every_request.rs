@@ -24,7 +24,7 @@ use super::counts::{HttpCounts, RequestInProgress};
 use super::guard::Guard;
 use super::{Owner, guard, panicked};
 use crate::auth::Rejected;
-use crate::memory;
+use crate::memory::{self, SharedBody};
 use crate::request::logged::LoggedRequest;
 use crate::request::{ClientAddress, RequestId};
 use crate::traces::{RequestSpan, of_request};
@@ -139,6 +139,7 @@ async fn finish(
     // A stream keeps what was reserved for it.
     if let Some(bytes) = response.body().size_hint().exact()
         && !memory::fits_response(bytes)
+        && response.extensions().get::<SharedBody>().is_none()
         && Box::pin(memory::fit_response(bytes)).await.is_err()
     {
         response = guard::response(owner, Rejected::Busy);

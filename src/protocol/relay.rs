@@ -107,7 +107,8 @@ async fn get(api: Api, call: Call) -> Outcome {
     let queue: QueueKey = call.queue()?;
     let job = api.engine.job_in(&queue, call.id()?).await?;
     let job = job.ok_or(ApiError::NoSuchJob)?;
-    Ok(json(&views([&job], &queue).first()))
+    let view = || json(&views([&job], &queue).first());
+    Ok(body::process(job.text_bytes(), view))
 }
 
 /// `HEAD /v2/queues/{queue}/jobs/{id}`

@@ -57,7 +57,10 @@ pub const READ_FUNCTIONS: &[(&str, Role)] = &[
     (pages::config::load::LoadConfig::PATH, Role::Viewer),
     (pages::confirm::load::Confirm::PATH, Role::Operator),
     (pages::daily_stats::load::LoadDailyStats::PATH, Role::Viewer),
-    (pages::dead_letters::load::LoadDeadLetters::PATH, Role::Viewer),
+    (
+        pages::dead_letters::load::LoadDeadLetters::PATH,
+        Role::Viewer,
+    ),
     (pages::edit::load::LoadEdit::PATH, Role::Operator),
     (pages::failures::load::Failure::PATH, Role::Viewer),
     (pages::failures::load::Failures::PATH, Role::Viewer),
@@ -73,7 +76,10 @@ pub const READ_FUNCTIONS: &[(&str, Role)] = &[
     (pages::queues::load::Queues::PATH, Role::Viewer),
     (pages::records::load::LoadRecord::PATH, Role::Viewer),
     (pages::records::load::Records::PATH, Role::Viewer),
-    (pages::recurring::load::LoadRecurringJobs::PATH, Role::Viewer),
+    (
+        pages::recurring::load::LoadRecurringJobs::PATH,
+        Role::Viewer,
+    ),
     (pages::recurring_job::load::Recurring::PATH, Role::Viewer),
     (
         pages::redis_clients::load::RedisClients::PATH,

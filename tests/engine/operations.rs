@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::*;
 use switchyard::engine::{
-    Enqueue, JobAction, JobSelection, Mode, NewOperation, Operation, OperationError, OperationState,
-    PageStart, Publish, SearchLimits, Skip,
+    Enqueue, JobAction, JobSelection, Mode, NewOperation, Operation, OperationError,
+    OperationState, PageStart, Publish, SearchLimits, Skip,
 };
 use switchyard::search::Search;
 

@@ -26,8 +26,8 @@ async fn put(engine: &Engine, id: &str) {
 
 async fn pause(engine: &Engine, reason: &str, until: Option<Time>) -> usize {
     let pause = NewPause {
-        reason: reason.to_owned(),
-        by: "olga".to_owned(),
+        reason: reason.into(),
+        by: "olga".into(),
         until,
     };
     engine.pause_queues(&[q()], Some(pause)).await.unwrap()
@@ -41,7 +41,7 @@ fn stored(engine: &Engine) -> Queue {
 /// The reason of the pause that the lists show.
 async fn shown(engine: &Engine) -> Option<String> {
     let queue = engine.queue(&q(), None).await.unwrap().unwrap();
-    queue.pause.map(|pause| pause.reason)
+    queue.pause.map(|pause| pause.reason.to_string())
 }
 
 pub fn with_clock(clock: &ManualClock, folder: &TempDir) -> Options {

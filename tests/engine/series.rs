@@ -69,9 +69,10 @@ async fn events_count_in_the_minute_in_which_they_happen() {
     let missing = QueueKey::qless("nobody");
     let none = engine.series(Some(&missing), 0, 4, 1).await.unwrap();
     assert_eq!(none, [SeriesTotals::default()]);
-    let throughputs = engine.throughputs(0, 4).await.unwrap();
-    let ours = throughputs.values().cloned().collect::<Vec<_>>();
-    assert_eq!(ours, [[0, 1, 0, 0]]);
+    let queue = engine.known_queues().get(&q()).unwrap().id;
+    let throughputs = engine.throughputs(&[queue, queue + 1], 0, 4).await.unwrap();
+    let ours = throughputs.into_iter().collect::<Vec<_>>();
+    assert_eq!(ours, [(queue, vec![0, 1, 0, 0])]);
     engine.close().await;
 }
 

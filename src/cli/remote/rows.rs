@@ -75,7 +75,7 @@ fn pause_json(row: &QueueRow) -> Value {
     match row.paused {
         false => Value::Null,
         true => json!({
-            "since": iso(pause.since), "until": iso(pause.until), "reason": pause.reason, "by": pause.by,
+            "since": iso(pause.since), "until": iso(pause.until), "reason": &*pause.reason, "by": &*pause.by,
         }),
     }
 }

@@ -58,8 +58,8 @@ pub struct Loaded {
 /// # Errors
 /// If the server cannot be reached or refuses the request, or the object does not exist anymore.
 pub async fn load(session: &Session, view: &View) -> Result<Loaded, Failure> {
-    let (overview, sparks) =
-        futures::try_join!(session.read(Overview {}), session.read(LoadSparklines {}))?;
+    let all = LoadSparklines { queues: Vec::new() };
+    let (overview, sparks) = futures::try_join!(session.read(Overview {}), session.read(all))?;
     let completed = sparks.into_iter().take(ROWS_MAX).map(|spark| {
         // The last minute is in progress.
         let last = spark.completed.iter().rev().nth(1).copied();

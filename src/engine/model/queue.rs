@@ -32,10 +32,10 @@ pub struct Pause {
     pub since: Option<Time>,
     /// `None` if the queue is paused until it is resumed.
     pub until: Option<Time>,
-    /// Empty if no reason was given.
-    pub reason: String,
+    /// Empty if no reason was given. All queues that are paused at once share its text.
+    pub reason: Arc<str>,
     /// A user of the dashboard; empty if it was a client of the queue's API.
-    pub by: String,
+    pub by: Arc<str>,
 }
 
 impl Pause {
@@ -124,8 +124,8 @@ impl Queues {
             last: last_deleted_queue,
             ..Inner::default()
         };
-        for row in rows {
-            inner.add(queue(row)?);
+        for queue in queues(rows) {
+            inner.add(queue?);
         }
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = inner;
         Ok(())
@@ -133,7 +133,7 @@ impl Queues {
 
     /// Applies the result of [`SINCE`].
     pub fn update(&self, rows: &[Row]) -> Result<(), StoreError> {
-        let queues: Vec<Queue> = rows.iter().map(queue).collect::<Result<_, _>>()?;
+        let queues: Vec<Queue> = queues(rows).collect::<Result<_, _>>()?;
         let mut inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
         queues.into_iter().for_each(|queue| inner.add(queue));
         Ok(())
@@ -236,6 +236,23 @@ impl Queues {
     }
 }
 
+/// The queues of these rows. Queues that follow each other share the texts of equal pauses.
+fn queues(rows: &[Row]) -> impl Iterator<Item = Result<Queue, StoreError>> {
+    let mut last = Pause::default();
+    rows.iter().map(move |row| {
+        let mut queue = queue(row)?;
+        if let Some(pause) = &mut queue.pause {
+            for (text, known) in [(&mut pause.reason, &last.reason), (&mut pause.by, &last.by)] {
+                if *text == *known {
+                    *text = Arc::clone(known);
+                }
+            }
+            last = pause.clone();
+        }
+        Ok(queue)
+    })
+}
+
 pub fn queue(row: &Row) -> Result<Queue, StoreError> {
     let protocol: Protocol = row
         .text(1)?
@@ -261,8 +278,8 @@ fn pause(row: &Row) -> Result<Option<Pause>, StoreError> {
     Ok(Some(Pause {
         since: row.int_or_null(7)?.map(Time),
         until: row.int_or_null(8)?.map(Time),
-        reason: row.text_or_null(9)?.unwrap_or_default(),
-        by: row.text_or_null(10)?.unwrap_or_default(),
+        reason: row.text_or_null(9)?.unwrap_or_default().into(),
+        by: row.text_or_null(10)?.unwrap_or_default().into(),
     }))
 }
 
@@ -270,7 +287,7 @@ fn pause(row: &Row) -> Result<Option<Pause>, StoreError> {
 pub fn save<'a>(queues: impl Iterator<Item = &'a Queue>, revision: i64) -> Statement {
     let row = |queue: &Queue| {
         let pause = queue.pause.as_ref();
-        let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        let text = |text: &Arc<str>| (!text.is_empty()).then(|| text.to_string());
         (
             queue.id,
             queue.key.protocol.as_str(),

@@ -5,7 +5,7 @@ use crate::engine::error::Result;
 use crate::engine::model::job::{Job, JobKey, QueueKey, can_look_up};
 use crate::engine::model::job_columns::job_columns;
 use crate::engine::model::job_rows;
-use crate::memory::{SMALL_MAX, reserve_loaded};
+use crate::memory;
 use crate::store::Statement;
 
 impl Engine {
@@ -27,10 +27,7 @@ impl Engine {
             job.map(|(job, _)| job)
         };
         // After it was loaded, because measuring it first would take another statement.
-        let bytes = job.as_ref().map_or(0, Job::loaded_bytes);
-        if bytes > SMALL_MAX {
-            reserve_loaded(bytes).await?;
-        }
+        memory::reserve_large(job.as_ref().map_or(0, Job::loaded_bytes)).await?;
         Ok(job)
     }
 

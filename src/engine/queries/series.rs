@@ -185,14 +185,20 @@ impl Engine {
         Ok(spans)
     }
 
-    /// Completions per queue in each of `count` minutes, starting at the minute `from`. Omits queues without any.
-    pub async fn throughputs(&self, from: i64, count: usize) -> Result<HashMap<QueueId, Vec<i64>>> {
+    /// Completions of each of these queues in each of `count` minutes, starting at the minute `from`. Omits queues
+    /// without any. Reads a row for each queue and minute.
+    pub async fn throughputs(
+        &self,
+        queues: &[QueueId],
+        from: i64,
+        count: usize,
+    ) -> Result<HashMap<QueueId, Vec<i64>>> {
         self.store_deferred().await;
         let to = from.saturating_add(count as i64);
-        let statement = Statement::new(
-            THROUGHPUTS,
-            [from, to, RUNS, FORMER_RUNS, WAITS].map(Into::into),
-        );
+        let queues: Vec<_> = queues.iter().map(|id| (*id,)).collect();
+        let args = [from, to, RUNS, FORMER_RUNS, WAITS];
+        let statement = Statement::of_rows(THROUGHPUTS, &queues);
+        let statement = args.into_iter().fold(statement, Statement::with);
         let mut found: HashMap<QueueId, Vec<i64>> = HashMap::new();
         for row in self.readers().rows(statement).await? {
             let of_queue = found.entry(row.int(0)?).or_insert_with(|| vec![0; count]);
@@ -288,9 +294,9 @@ SELECT (t.day - $2) / $4, t.slot, CAST(sum(t.n) AS BIGINT) FROM tallies AS t
 WHERE t.kind = $1 AND t.queue = 0 AND t.day >= $2 AND t.day < $3 AND t.slot = {series_samples} GROUP BY 1, 2";
 
 const THROUGHPUTS: &str = "
-SELECT t.queue, t.day - $1, CAST(sum(t.n) AS BIGINT) FROM queues AS q CROSS JOIN tallies AS t
-WHERE t.kind = {kind_minute} AND t.queue = q.id AND t.day >= $1 AND t.day < $2 
-    AND (t.slot >= $3 OR (t.slot >= $4 AND t.slot < $5)) GROUP BY 1, 2";
+SELECT t.queue, t.day - $2, CAST(sum(t.n) AS BIGINT) FROM rows($1) AS q CROSS JOIN tallies AS t
+WHERE t.kind = {kind_minute} AND t.queue = q.int(0) AND t.day >= $2 AND t.day < $3
+    AND (t.slot >= $4 OR (t.slot >= $5 AND t.slot < $6)) GROUP BY 1, 2";
 
 const LAST_DAY: &str =
     "SELECT max(day) FROM tallies WHERE kind = {kind_outcome} AND slot = {failures} AND n > 0";

@@ -79,12 +79,16 @@ fn raw(text: &str) -> &RawValue {
 
 /// A job.
 pub fn job(record: &Record) -> Response {
-    json(&view(record, None))
+    single(record, None)
 }
 
 /// A job whose state differs from the one that the client expected.
 pub fn conflict(record: &Record) -> Response {
-    json(&view(record, Some("the state has changed")))
+    single(record, Some("the state has changed"))
+}
+
+fn single(record: &Record, error: Option<&'static str>) -> Response {
+    body::process(record.bytes(), || json(&view(record, error)))
 }
 
 /// A list of jobs, and the ID after which the next page starts.

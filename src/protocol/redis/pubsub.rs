@@ -166,7 +166,7 @@ impl Hub {
             Kind::Channel => subscribers.channels < CHANNELS_MAX,
             Kind::Pattern => subscribers.patterns < PATTERNS_MAX,
         };
-        if !has_room {
+        if !has_room || kind == Kind::Pattern && Pattern::new(&name).is_none() {
             return None;
         }
         if subscribers.all.is_empty() {

@@ -15,8 +15,11 @@ use crate::ui::urls;
 /// The number of jobs above which the user must type the number to confirm.
 pub const TYPED_ABOVE: i64 = 1_000;
 
-pub static START_OPERATION: Action =
-    Action::new("start_operation", StartOperation::PATH, Role::Operator, |form| {
+pub static START_OPERATION: Action = Action::new(
+    "start_operation",
+    StartOperation::PATH,
+    Role::Operator,
+    |form| {
         let jobs = match form.field("of") {
             "all" => form.field("q"),
             _ => "selected jobs",
@@ -25,7 +28,8 @@ pub static START_OPERATION: Action =
             format!("{} of {jobs}", form.field("action")),
             urls::search(form.field("q")),
         )
-    });
+    },
+);
 
 /// Starts an operation and shows its page. On error, shows the confirmation again with the user's input. `from` is the
 /// list in which the user has chosen the jobs. The path is that of earlier versions.

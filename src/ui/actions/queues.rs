@@ -92,10 +92,10 @@ fn new_pause(context: &ActionContext, form: &PauseForm) -> Result<NewPause, Stri
     }
     let now = context.engine.now(None);
     Ok(NewPause {
-        reason: reason.to_owned(),
+        reason: reason.into(),
         by: match &*context.user {
-            AUDIT_ANONYMOUS => String::new(),
-            user => user.to_owned(),
+            AUDIT_ANONYMOUS => "".into(),
+            user => user.into(),
         },
         until: end(form, now)?,
     })

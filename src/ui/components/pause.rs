@@ -38,7 +38,7 @@ pub fn details(pause: &PauseDetails, now: i64) -> AnyView {
     let until = pause
         .until
         .map(|until| view! { "resumes " {ago(until, now)} });
-    let reason = (!pause.reason.is_empty()).then(|| pause.reason.clone());
+    let reason = (!pause.reason.is_empty()).then(|| pause.reason.to_string());
     let dot = |both: bool| both.then_some(" · ");
     let (with_until, with_reason) = (until.is_some(), reason.is_some());
     view! {
@@ -54,7 +54,7 @@ pub fn sentences(pause: &PauseDetails, now: i64) -> AnyView {
     let by = (!pause.by.is_empty()).then(|| format!(" by {}", pause.by));
     let began = (since.is_some() || by.is_some()).then(|| view! { " Paused" {since} {by} "." });
     let reason = (!pause.reason.is_empty())
-        .then(|| view! { " Reason: " <strong>{pause.reason.clone()}</strong> });
+        .then(|| view! { " Reason: " <strong>{pause.reason.to_string()}</strong> });
     let until = pause
         .until
         .map(|until| view! { " It resumes at " {exact(until)} ", " {ago(until, now)} "." });
@@ -71,7 +71,7 @@ fn inputs(id: &str, pause: &PauseDetails) -> AnyView {
     view! {
         <div>
             <label for=field("reason")>"Reason (optional)"</label>
-            <input id=field("reason") name="reason" type="text" value=pause.reason.clone() maxlength="500" autocomplete="off" />
+            <input id=field("reason") name="reason" type="text" value=pause.reason.to_string() maxlength="500" autocomplete="off" />
         </div>
         <div class="mt-2">
             <label for=field("duration")>"Resume after (optional)"</label>

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::to_bytes;
@@ -32,6 +32,9 @@ const FRESH_SEARCH: Duration = Duration::from_secs(5);
 
 /// Maximum number of renderings that are shared at the same time; others are made for their request alone.
 const RENDERINGS_MAX: usize = 64;
+
+/// Bytes of a rendering that is shared after it was made. A larger one is shared only by requests that wait for it.
+const SHARED_BYTES_MAX: usize = 512 << 10;
 
 /// Maximum size of a page.
 const PAGE_BYTES_MAX: usize = 16 << 20;
@@ -71,7 +74,7 @@ impl RenderedPages {
         now: u64,
         make: impl Future<Output = Response>,
     ) -> Option<(Bytes, Option<HeldSlot>)> {
-        let page = self.entry(key, seq, now);
+        let page = self.entry(&key, seq, now);
         let mut slot = None;
         let made = async {
             let (mut parts, body) = make.await.into_parts();
@@ -82,17 +85,28 @@ impl RenderedPages {
             }
             to_bytes(body, PAGE_BYTES_MAX).await.map_err(drop)
         };
-        let page = page.get_or_try_init(|| made).await.ok().cloned()?;
-        Some((page, slot))
+        let made = page.get_or_try_init(|| made).await.ok().cloned()?;
+        if made.len() > SHARED_BYTES_MAX {
+            self.forget(&key, &page);
+        }
+        Some((made, slot))
     }
 
-    fn entry(&self, key: String, seq: Option<u64>, now: u64) -> Arc<OnceCell<Bytes>> {
-        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Stops sharing a rendering with later requests.
+    fn forget(&self, key: &str, page: &Arc<OnceCell<Bytes>>) {
+        let mut pages = self.lock();
+        if pages.get(key).is_some_and(|it| Arc::ptr_eq(&it.page, page)) {
+            pages.remove(key);
+        }
+    }
+
+    fn entry(&self, key: &str, seq: Option<u64>, now: u64) -> Arc<OnceCell<Bytes>> {
+        let mut pages = self.lock();
         pages.retain(|_, rendering| match rendering.seq {
             Some(seq) => seq == now && rendering.made.elapsed() < FRESH,
             None => rendering.made.elapsed() < FRESH_SEARCH,
         });
-        if pages.len() >= RENDERINGS_MAX && !pages.contains_key(&key) {
+        if pages.len() >= RENDERINGS_MAX && !pages.contains_key(key) {
             return Arc::default();
         }
         let fresh = || Rendering {
@@ -100,7 +114,11 @@ impl RenderedPages {
             made: Instant::now(),
             page: Arc::default(),
         };
-        Arc::clone(&pages.entry(key).or_insert_with(fresh).page)
+        Arc::clone(&pages.entry(key.to_owned()).or_insert_with(fresh).page)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Rendering>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -245,6 +263,25 @@ mod tests {
             page(&format!("/ui/jobs?q={n}"), 2).await;
         }
         assert_eq!(pages.0.lock().unwrap().len(), RENDERINGS_MAX);
+    }
+
+    #[tokio::test]
+    async fn a_large_rendering_is_shared_only_by_requests_that_wait_for_it() {
+        let (pages, made) = (RenderedPages::default(), AtomicU32::new(0));
+        let page = async |bytes: usize| {
+            let make = async {
+                made.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+                Html("x".repeat(bytes)).into_response()
+            };
+            let page = pages.page("/ui".to_owned(), Some(1), 1, make).await;
+            page.unwrap().0.len()
+        };
+        for (bytes, expected) in [(SHARED_BYTES_MAX + 1, 2), (SHARED_BYTES_MAX, 3)] {
+            assert_eq!(tokio::join!(page(bytes), page(bytes)), (bytes, bytes));
+            page(bytes).await;
+            assert_eq!(made.load(Ordering::Relaxed), expected, "{bytes} bytes");
+        }
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! A queue in a list.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::time;
@@ -15,9 +17,9 @@ pub struct PauseDetails {
     pub since: Option<i64>,
     /// When the queue resumes; `None` if the pause has no end.
     pub until: Option<i64>,
-    pub reason: String,
+    pub reason: Arc<str>,
     /// The user who paused the queue.
-    pub by: String,
+    pub by: Arc<str>,
 }
 
 impl PauseDetails {
@@ -33,7 +35,7 @@ impl PauseDetails {
         let parts = [
             (!self.by.is_empty()).then(|| format!("by {}", self.by)),
             until.map(|until| format!("resumes {until}")),
-            (!self.reason.is_empty()).then(|| self.reason.clone()),
+            (!self.reason.is_empty()).then(|| self.reason.to_string()),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         parts.join(", ")

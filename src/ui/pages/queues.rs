@@ -219,33 +219,67 @@ fn address(by: Sort, wanted: &QueueFilter) -> String {
 #[component]
 pub fn QueuesPage() -> impl IntoView {
     let request = page_request();
-    let asked = async {
-        let (queues, sparks) = (queues().await?, sparklines().await?);
-        Ok((
-            queues,
-            sparks
+    let asked = {
+        let request = request.clone();
+        async move {
+            let listed = Listed::of(queues().await?, &request);
+            // A large server has a thousand times as many queues.
+            let (shown, _) = paged(&request, "", &listed.queues);
+            let shown = shown.iter().map(|queue| queue.queue_ref.clone());
+            let shown: Vec<_> = shown.collect();
+            let sparks = match groups::is_grouped(&request) || shown.is_empty() {
+                true => Vec::new(),
+                false => sparklines(shown).await?,
+            };
+            let sparks = sparks
                 .into_iter()
-                .map(|spark| (spark.queue_ref, spark.completed))
-                .collect::<Sparklines>(),
-        ))
+                .map(|spark| (spark.queue_ref, spark.completed));
+            Ok((listed, sparks.collect::<Sparklines>()))
+        }
     };
-    loaded(asked, move |(queues, sparks)| {
+    loaded(asked, move |(listed, sparks)| {
         view! {
             <Title text="Queues" />
             <h1>"Queues"</h1>
-            {list(queues, &sparks, &request)}
+            {list(listed, &sparks, &request)}
         }
         .into_any()
     })
 }
 
-fn list(mut queues: Vec<QueueRow>, sparks: &Sparklines, request: &PageRequest) -> AnyView {
-    let by = Sort::parse(&request.param("sort").unwrap_or_default());
-    let param = |name| request.param(name).unwrap_or_default();
-    let wanted = QueueFilter::parse(param("q"), &param("state"));
-    let total = queues.len();
-    queues.retain(|queue| wanted.matches(queue, request.now));
-    sort(&mut queues, by, request.now);
+/// The queues that match the filter, sorted.
+struct Listed {
+    queues: Vec<QueueRow>,
+    by: Sort,
+    wanted: QueueFilter,
+    /// The number of all queues.
+    total: usize,
+}
+
+impl Listed {
+    fn of(mut queues: Vec<QueueRow>, request: &PageRequest) -> Listed {
+        let param = |name| request.param(name).unwrap_or_default();
+        let by = Sort::parse(&param("sort"));
+        let wanted = QueueFilter::parse(param("q"), &param("state"));
+        let total = queues.len();
+        queues.retain(|queue| wanted.matches(queue, request.now));
+        sort(&mut queues, by, request.now);
+        Listed {
+            queues,
+            by,
+            wanted,
+            total,
+        }
+    }
+}
+
+fn list(listed: Listed, sparks: &Sparklines, request: &PageRequest) -> AnyView {
+    let Listed {
+        queues,
+        by,
+        wanted,
+        total,
+    } = listed;
     let can_pause = |queue: &&QueueRow| queue.queue_ref.protocol != Protocol::Jobq;
     let filter = wanted
         .fields()

@@ -83,9 +83,10 @@ fn tag_pager(view: &TagsView, request: &PageRequest) -> AnyView {
 #[component]
 pub fn TagPage() -> impl IntoView {
     let request = page_request();
-    loaded(load::tagged_jobs(request.name(2), request.page()), move |view| {
-        tag_page(&view, &request)
-    })
+    loaded(
+        load::tagged_jobs(request.name(2), request.page()),
+        move |view| tag_page(&view, &request),
+    )
 }
 
 fn tag_page(view: &TagView, request: &PageRequest) -> AnyView {

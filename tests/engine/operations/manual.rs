@@ -132,9 +132,15 @@ async fn a_job_that_has_changed_since_is_refused() {
     );
     fail_all(&engine, "mail", "Boom").await;
     let again = retry(&engine, old.clone(), Some("1"), 0.0).await;
-    assert_eq!(again, Err(ManualActionError::Changed(EffectiveState::Failed)));
+    assert_eq!(
+        again,
+        Err(ManualActionError::Changed(EffectiveState::Failed))
+    );
     let again = complete_manually(&engine, old).await;
-    assert_eq!(again, Err(ManualActionError::Changed(EffectiveState::Failed)));
+    assert_eq!(
+        again,
+        Err(ManualActionError::Changed(EffectiveState::Failed))
+    );
     let after = job(&engine, "a").await;
     assert_eq!(
         (after.state, String::from(after.body)),

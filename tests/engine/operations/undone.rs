@@ -186,7 +186,12 @@ async fn a_poll_finds_a_restored_record_first() {
     }
     let second = find(&engine, "queue:books").await;
     let second = second.iter().find(|job| job.key.id == "2").unwrap();
-    let canceled = begin(&engine, JobAction::Cancel, JobSelection::Jobs(vec![second.seq])).await;
+    let canceled = begin(
+        &engine,
+        JobAction::Cancel,
+        JobSelection::Jobs(vec![second.seq]),
+    )
+    .await;
     assert_eq!(ended(&engine, canceled).await.done, 1);
     let free = Query::parse(r#"[["IS", "state", null]]"#).unwrap();
     let poll = async || {

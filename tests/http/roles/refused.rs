@@ -18,7 +18,9 @@ async fn rejected_actions_of_a_minute_share_an_entry() {
     let entries = vera.audit("?action=cancel").await;
     // The minute may have ended in the meantime.
     assert!((1..=3).contains(&entries.len()), "{entries:?}");
-    let said = entries.iter().map(|entry| entry["result"].as_str().unwrap());
+    let said = entries
+        .iter()
+        .map(|entry| entry["result"].as_str().unwrap());
     let counted = said
         .filter(|said| said.contains("Rejected at least"))
         .count();

@@ -1,5 +1,7 @@
 //! Queues: pause, resume, forget.
 
+use std::sync::Arc;
+
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
@@ -15,9 +17,9 @@ pub const PAUSE_BATCH: usize = 250;
 #[derive(Clone, Debug, Default)]
 pub struct NewPause {
     /// Up to [`PAUSE_REASON_CHARS_MAX`](crate::engine::PAUSE_REASON_CHARS_MAX) characters; may be empty.
-    pub reason: String,
+    pub reason: Arc<str>,
     /// The user.
-    pub by: String,
+    pub by: Arc<str>,
     /// When the queue resumes; `None` if it is paused until it is resumed.
     pub until: Option<Time>,
 }

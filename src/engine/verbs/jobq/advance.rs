@@ -9,6 +9,7 @@ use crate::engine::model::record::{Record, state_text};
 use crate::engine::queries::evaluate;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::jobq::changes::{find_record, needs_of_record, set_state};
+use crate::memory;
 use crate::query;
 
 /// The result of a compare-and-set.
@@ -28,8 +29,8 @@ impl Engine {
     /// whitespace.
     ///
     /// # Errors
-    /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](Error), and [`Unavailable`](Error::Unavailable) if other clients keep
-    /// writing the same state with different formatting, or if the comparison has to wait for over 2 s.
+    /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`, `Busy`](Error), and [`Unavailable`](Error::Unavailable) if other clients
+    /// keep writing the same state with different formatting, or if the comparison has to wait for over 2 s.
     pub async fn advance_record(
         &self,
         queue: &Arc<Queue>,
@@ -38,6 +39,7 @@ impl Engine {
         new: String,
     ) -> Result<CompareAndSet> {
         let (mut old, new) = (Arc::<str>::from(old), Arc::<str>::from(new));
+        let mut reserved = 0;
         for _ in 0..ATTEMPTS_MAX {
             let needs = needs_of_record(queue, id, old.len() + new.len());
             let (queue, expected, new) = (Arc::clone(queue), Arc::clone(&old), Arc::clone(&new));
@@ -48,6 +50,10 @@ impl Engine {
                 CompareAndSet::Differs(record) => record,
                 done @ CompareAndSet::Done(_) => return Ok(done),
             };
+            // The record is kept while the comparison waits, and is returned if the states differ.
+            let bytes = 2 * record.bytes();
+            memory::reserve_large(bytes.saturating_sub(reserved)).await?;
+            reserved = bytes.max(reserved);
             // Most states match byte for byte. Comparing others as JSON takes time, so it runs outside the transaction.
             let state = Arc::<str>::from(record.state_text());
             let compare = {

@@ -34,6 +34,8 @@ pub struct Candidate {
     pub id: i64,
     /// When it was last modified.
     pub modified: Time,
+    /// The size of its texts in bytes.
+    pub bytes: usize,
 }
 
 /// The hash of a query's text, which may be long.

@@ -91,6 +91,47 @@ pub fn needs_of_record(queue: &Queue, id: i64, bytes: usize) -> Needs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::engine_without_tasks;
+    use crate::engine::verbs::jobq::advance::CompareAndSet;
+    use crate::memory::{self, of_request};
+    use crate::query::Query;
+
+    #[tokio::test]
+    async fn memory_for_large_records_is_reserved_before_they_are_created_or_polled() {
+        let engine = engine_without_tasks().await;
+        let id = engine.create_queue("q").await.unwrap();
+        let queue = engine.known_queues().by_id(id).unwrap();
+        let payload = format!("\"{}\"", "x".repeat(memory::SMALL_MAX));
+        let is_reserved = |reserved: memory::Reserved| {
+            assert!(memory::reserved() > 2 * memory::SMALL_MAX);
+            drop(reserved);
+            assert_eq!(memory::reserved(), 0);
+        };
+        let text = |text: &str| text.to_owned();
+        let create = || engine.create_record(&queue, payload.clone(), text("1"));
+        let (created, reserved) = of_request(create()).await;
+        is_reserved(reserved);
+        created.unwrap();
+        let query = Query::parse("[]").unwrap();
+        let poll = || engine.poll_record(&queue, &query, text("2"));
+        let (polled, reserved) = of_request(poll()).await;
+        is_reserved(reserved);
+        polled.unwrap().unwrap();
+        let advance = engine.advance_record(&queue, 1, text("1"), text("3"));
+        let (advanced, reserved) = of_request(advance).await;
+        is_reserved(reserved);
+        assert!(matches!(advanced, Ok(CompareAndSet::Differs(_))));
+        // Without memory, nothing has happened.
+        let all = memory::reserve_until_dropped(memory::MEMORY_MAX).await;
+        let (created, polled) = tokio::join!(of_request(create()), of_request(poll()));
+        assert!(matches!(created.0, Err(Error::Busy)));
+        assert!(matches!(polled.0, Err(Error::Busy)));
+        drop(all);
+        let found = engine.query_records(&queue, &query, 10).await.unwrap();
+        let states: Vec<_> = found.iter().map(Record::state_text).collect();
+        assert_eq!(states, ["2"]);
+        engine.close().await;
+    }
 
     #[test]
     fn a_log_has_up_to_10000_events() {

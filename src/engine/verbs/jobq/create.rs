@@ -11,12 +11,13 @@ use crate::engine::model::record::{Record, key, stored_state};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::jobq::changes::{check_queue, no_such_queue};
 use crate::engine::verbs::lifecycle::new_job;
+use crate::memory;
 
 impl Engine {
     /// Adds a record. `payload` and `state` are JSON text without whitespace.
     ///
     /// # Errors
-    /// [`Error::NoSuchQueue`](crate::engine::Error::NoSuchQueue).
+    /// [`NoSuchQueue`, `Busy`](crate::engine::Error).
     pub async fn create_record(
         &self,
         queue: &Arc<Queue>,
@@ -30,6 +31,8 @@ impl Engine {
             ..Needs::default()
         };
         let queue = Arc::clone(queue);
+        // Before the transaction, because a client that gets no response would create it again.
+        memory::reserve_large(2 * (payload.len() + state.len())).await?;
         self.write(needs, None, 1, move |work| {
             create(work, &queue, &payload, &state)
         })

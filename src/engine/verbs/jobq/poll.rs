@@ -10,6 +10,7 @@ use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::jobq::advance::ATTEMPTS_MAX;
 use crate::engine::verbs::jobq::candidates::Candidate;
 use crate::engine::verbs::jobq::changes::set_state;
+use crate::memory;
 use crate::query::Query;
 use crate::traces;
 
@@ -46,6 +47,9 @@ impl Engine {
                 bytes: state.len(),
                 ..Needs::default()
             };
+            // Before the transaction, because nothing returns a record whose poll gets no response. Its log gets both
+            // states.
+            memory::reserve_large(2 * (2 * candidate.bytes + 2 * state.len())).await?;
             let key = key(queue, candidate.id);
             let state = state.clone();
             let taken = self.write(needs, None, 1, move |work| {
@@ -68,6 +72,7 @@ impl Engine {
             seq: record.seq,
             id: record.id,
             modified: record.modified,
+            bytes: record.bytes(),
         };
         Ok(found.await?.into_iter().map(candidate).collect())
     }

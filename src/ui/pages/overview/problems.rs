@@ -353,35 +353,34 @@ fn per_queue(
     list: EffectiveState,
     check: impl Fn(&QueueRow) -> Option<String>,
 ) {
-    let mut found: Vec<Problem> = queues
+    // A large server has a thousand times as many queues.
+    let mut found = queues
         .iter()
-        .filter_map(|queue| {
-            Some(Problem {
-                kind,
-                queue: Some(queue.queue_ref.clone()),
-                shape: icon_of(kind),
-                text: check(queue)?,
-                protocol: Some(queue.queue_ref.protocol),
-                address: urls::state(&queue.queue_ref, list),
-                since: match kind {
-                    ProblemKind::Paused => queue
-                        .oldest_waiting
-                        .map(|since| ("oldest available", since)),
-                    ProblemKind::Unclaimed => queue.last_claim.map(|last| ("last claim", last)),
-                    _ => None,
-                },
-                pause: Some(&queue.pause)
-                    .filter(|pause| kind == ProblemKind::Paused && !pause.is_plain())
-                    .cloned(),
-                remedy: (kind == ProblemKind::Paused)
-                    .then(|| SuggestedAction::ResumeQueue(queue.queue_ref.clone())),
-            })
-        })
-        .collect();
-    if found.len() > named {
-        let more = found.len() - named;
-        found.truncate(named);
-        found.push(Problem {
+        .filter_map(|queue| Some((queue, check(queue)?)));
+    let of_queue = |(queue, text): (&QueueRow, String)| Problem {
+        kind,
+        queue: Some(queue.queue_ref.clone()),
+        shape: icon_of(kind),
+        text,
+        protocol: Some(queue.queue_ref.protocol),
+        address: urls::state(&queue.queue_ref, list),
+        since: match kind {
+            ProblemKind::Paused => queue
+                .oldest_waiting
+                .map(|since| ("oldest available", since)),
+            ProblemKind::Unclaimed => queue.last_claim.map(|last| ("last claim", last)),
+            _ => None,
+        },
+        pause: Some(&queue.pause)
+            .filter(|pause| kind == ProblemKind::Paused && !pause.is_plain())
+            .cloned(),
+        remedy: (kind == ProblemKind::Paused)
+            .then(|| SuggestedAction::ResumeQueue(queue.queue_ref.clone())),
+    };
+    problems.extend(found.by_ref().take(named).map(of_queue));
+    let more = found.count();
+    if more > 0 {
+        problems.push(Problem {
             kind,
             queue: None,
             shape: icon_of(kind),
@@ -396,5 +395,4 @@ fn per_queue(
             remedy: None,
         });
     }
-    problems.extend(found);
 }

@@ -24,10 +24,10 @@ const LISTED_PER_GROUP: std::ops::RangeInclusive<usize> = 3..=20;
 
 /// The queues whose names begin with the same prefix.
 #[derive(Debug, PartialEq)]
-struct Group {
+struct Group<'a> {
     /// Empty for the queues without a prefix, and those whose prefix no other queue has.
     prefix: String,
-    queues: Vec<QueueRow>,
+    queues: Vec<&'a QueueRow>,
     counts: Counts,
 }
 
@@ -48,8 +48,8 @@ fn prefix(label: &str) -> &str {
 }
 
 /// The groups, in the order of their first queues; last the queues that have no group.
-fn groups(queues: &[QueueRow]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+fn groups(queues: &[QueueRow]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
     let mut places = std::collections::HashMap::<String, usize>::new();
     for queue in queues {
         let label = queue.queue_ref.label();
@@ -64,11 +64,11 @@ fn groups(queues: &[QueueRow]) -> Vec<Group> {
         }
         if let Some(group) = groups.get_mut(place) {
             group.counts = group.counts.plus(queue.counts);
-            group.queues.push(queue.clone());
+            group.queues.push(queue);
         }
     }
-    let is_shared = |group: &Group| !group.prefix.is_empty() && group.queues.len() > 1;
-    let (mut shared, single): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(is_shared);
+    let is_shared = |group: &Group<'_>| !group.prefix.is_empty() && group.queues.len() > 1;
+    let (mut shared, single): (Vec<_>, Vec<_>) = groups.into_iter().partition(is_shared);
     let mut others = Group {
         prefix: String::new(),
         queues: Vec::new(),
@@ -97,7 +97,7 @@ pub fn list(queues: &[QueueRow], by: Sort, wanted: &QueueFilter, request: &PageR
     view! { <ul class="divide-y divide-line">{rows.collect_view()}</ul> {pages} }.into_any()
 }
 
-fn group_row(group: &Group, by: Sort, per_group: usize, now: i64) -> AnyView {
+fn group_row(group: &Group<'_>, by: Sort, per_group: usize, now: i64) -> AnyView {
     let name = match group.prefix.as_str() {
         "" => "Other queues".to_owned(),
         prefix => format!("{prefix}*"),

@@ -29,12 +29,14 @@ pub async fn statistics(query: StatisticsQuery) -> Result<RangeView, PageError> 
     .await
 }
 
-/// The number of completed jobs per minute of each queue in the last 30 minutes. Queues without completed jobs are
-/// omitted.
+/// The number of completed jobs per minute of each of these queues in the last 30 minutes; without queues, of all.
+/// Reads the first 1,000 queues. Those without completed jobs are omitted.
 #[server(name = LoadSparklines, endpoint = "sparks")]
-pub async fn sparklines() -> Result<Vec<Sparkline>, PageError> {
+pub async fn sparklines(
+    #[server(default)] queues: Vec<QueueRef>,
+) -> Result<Vec<Sparkline>, PageError> {
     read(Role::Viewer, async |context| {
-        load_sparks(&context.engine).await
+        load_sparks(&context.engine, &queues).await
     })
     .await
 }
@@ -43,6 +45,9 @@ pub async fn sparklines() -> Result<Vec<Sparkline>, PageError> {
 const OVERVIEW_MINUTES: usize = 60;
 
 const SPARK_MINUTES: usize = 30;
+
+/// Maximum number of queues whose sparklines are read at once.
+const SPARK_QUEUES_MAX: usize = 1_000;
 
 /// The length of the period whose failure rate is compared with the hour before, in minutes.
 const NOW_MINUTES: usize = 5;
@@ -71,11 +76,21 @@ pub async fn load_recent(engine: &Engine) -> Result<RecentActivity> {
     })
 }
 
-/// The number of completed jobs per minute of each queue in the last 30 minutes.
-pub async fn load_sparks(engine: &Engine) -> Result<Vec<Sparkline>> {
+/// See [`sparklines`].
+async fn load_sparks(engine: &Engine, queues: &[QueueRef]) -> Result<Vec<Sparkline>> {
     let from = minute(engine.now(None)) - SPARK_MINUTES as i64 + 1;
-    let found = engine.throughputs(from, SPARK_MINUTES).await?;
     let known = engine.known_queues();
+    let mut ids: Vec<_> = match queues {
+        [] => known.unordered().iter().map(|queue| queue.id).collect(),
+        some => {
+            let some = some.iter().take(SPARK_QUEUES_MAX);
+            some.filter_map(|it| Some(known.get(&key(it))?.id))
+                .collect()
+        }
+    };
+    ids.sort_unstable();
+    ids.truncate(SPARK_QUEUES_MAX);
+    let found = engine.throughputs(&ids, from, SPARK_MINUTES).await?;
     let spark = |(queue, completed)| {
         Some(Sparkline {
             queue_ref: queue_ref(&known.by_id(queue)?.key),

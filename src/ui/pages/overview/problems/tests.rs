@@ -84,8 +84,8 @@ fn a_paused_queue_with_waiting_jobs_is_one_problem() {
     assert_eq!(some[0].pause, None);
     assert_eq!(found(paused(Counts::default(), None)), []);
     let pause = PauseDetails {
-        reason: "the printer is broken".to_owned(),
-        by: "ada".to_owned(),
+        reason: "the printer is broken".into(),
+        by: "ada".into(),
         ..PauseDetails::default()
     };
     let with_reason = found(QueueRow {
