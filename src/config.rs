@@ -271,8 +271,8 @@ pub struct Serve {
     /// other's changes by polling once a second, so waiting clients can get jobs up to a second later.
     #[arg(long, env = "SWITCHYARD_NO_NOTIFY", value_parser = FalseyValueParser::new())]
     pub no_notify: bool,
-    /// Only for tests of clients: execute each qless request at the time in its field `now`. Maintenance ignores qless
-    /// jobs.
+    /// Only for tests of clients: execute each qless request at the time in its field `now`. Maintenance then skips
+    /// qless jobs, ended pauses, inactive workers, and the deletion of old statistics, sessions and audit entries.
     #[arg(long, env = "SWITCHYARD_TRUST_CLIENT_CLOCK", value_parser = FalseyValueParser::new())]
     pub trust_client_clock: bool,
     /// Enable POST /flush, and FLUSHALL and FLUSHDB over the Redis protocol, which delete all jobs, queues, options and

@@ -147,7 +147,7 @@ async fn a_full_disk_rejects_new_jobs_and_lets_workers_finish() {
     let jobq = Jobq::new(&server);
     jobq.create("work").await;
     let lmstfy = Lmstfy::new(&server, "billing");
-    let published = lmstfy.publish("/work", "x").await;
+    let published = lmstfy.publish("work", "x").await;
     let (mut jobs, refused) = fill(&server, "first").await;
     assert!(jobs.len() > 40, "{} jobs fit the disk", jobs.len());
     assert_eq!(refused.status, 507, "{refused:?}");
@@ -161,7 +161,7 @@ async fn a_full_disk_rejects_new_jobs_and_lets_workers_finish() {
     assert_shown(&server).await;
 
     // Everything else works.
-    let replaced = lmstfy.republish("/work", &published, "y").await;
+    let replaced = lmstfy.republish("work", &published, "y").await;
     lmstfy.ack("work", &replaced).await;
     worker.complete("work", "a").await;
     worker.fail("b", "group").await;

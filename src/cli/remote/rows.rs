@@ -299,7 +299,7 @@ fn event_name(kind: EventKind) -> &'static str {
     match kind {
         EventKind::Put => "put",
         EventKind::Popped => "claimed",
-        EventKind::TimedOut => "timed out",
+        EventKind::TimedOut => "lease ended",
         EventKind::Retried => "retried",
         EventKind::Failed => "failed",
         EventKind::Done => "completed",

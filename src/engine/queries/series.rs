@@ -294,8 +294,8 @@ SELECT (t.day - $2) / $4, t.slot, CAST(sum(t.n) AS BIGINT) FROM tallies AS t
 WHERE t.kind = $1 AND t.queue = 0 AND t.day >= $2 AND t.day < $3 AND t.slot = {series_samples} GROUP BY 1, 2";
 
 const THROUGHPUTS: &str = "
-SELECT t.queue, t.day - $2, CAST(sum(t.n) AS BIGINT) FROM rows($1) AS q CROSS JOIN tallies AS t
-WHERE t.kind = {kind_minute} AND t.queue = q.int(0) AND t.day >= $2 AND t.day < $3
+SELECT t.queue, t.day - $2, CAST(sum(t.n) AS BIGINT) FROM rows($1) AS k CROSS JOIN tallies AS t
+WHERE t.kind = {kind_minute} AND t.queue = k.int(0) AND t.day >= $2 AND t.day < $3
     AND (t.slot >= $4 OR (t.slot >= $5 AND t.slot < $6)) GROUP BY 1, 2";
 
 const LAST_DAY: &str =
