@@ -8,8 +8,7 @@ use crate::engine::model::queue::Queue;
 use crate::engine::model::record::{Record, state_text};
 use crate::engine::queries::evaluate;
 use crate::engine::unit_of_work::UnitOfWork;
-use crate::engine::verbs::jobq::changes::{find_record, needs_of_record, set_state};
-use crate::memory;
+use crate::engine::verbs::jobq::changes::{RecordMemory, find_record, needs_of_record, set_state};
 use crate::query;
 
 /// The result of a compare-and-set.
@@ -39,7 +38,7 @@ impl Engine {
         new: String,
     ) -> Result<CompareAndSet> {
         let (mut old, new) = (Arc::<str>::from(old), Arc::<str>::from(new));
-        let mut reserved = 0;
+        let mut memory = RecordMemory::default();
         for _ in 0..ATTEMPTS_MAX {
             let needs = needs_of_record(queue, id, old.len() + new.len());
             let (queue, expected, new) = (Arc::clone(queue), Arc::clone(&old), Arc::clone(&new));
@@ -51,9 +50,7 @@ impl Engine {
                 done @ CompareAndSet::Done(_) => return Ok(done),
             };
             // The record is kept while the comparison waits, and is returned if the states differ.
-            let bytes = 2 * record.bytes();
-            memory::reserve_large(bytes.saturating_sub(reserved)).await?;
-            reserved = bytes.max(reserved);
+            memory.reserve(record.bytes(), true).await?;
             // Most states match byte for byte. Comparing others as JSON takes time, so it runs outside the transaction.
             let state = Arc::<str>::from(record.state_text());
             let compare = {

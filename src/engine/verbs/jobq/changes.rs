@@ -7,6 +7,7 @@ use crate::engine::model::job::{Job, JobKey};
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::{Record, key, state_text, stored_state};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
+use crate::memory::{self, SMALL_MAX};
 
 /// The limits of a record's log.
 const LOG_EVENTS_MAX: usize = 10_000;
@@ -79,6 +80,32 @@ fn exceeded(log: &History) -> Option<&'static str> {
     }
 }
 
+/// The memory that a request has reserved for the record in its response. Its attempts can find different records.
+#[derive(Debug, Default)]
+pub struct RecordMemory {
+    reserved: usize,
+}
+
+impl RecordMemory {
+    /// Reserves memory for a record of this size and for the response with it, if that is much more than earlier
+    /// attempts have reserved. `is_loaded`: whether the record is in memory already ([`memory::reserve_loaded`]).
+    ///
+    /// # Errors
+    /// [`Error::Busy`].
+    pub async fn reserve(&mut self, bytes: usize, is_loaded: bool) -> Result<()> {
+        let more = (2 * bytes).saturating_sub(self.reserved);
+        if more <= SMALL_MAX {
+            return Ok(());
+        }
+        match is_loaded {
+            true => Box::pin(memory::reserve_loaded(more)).await?,
+            false => Box::pin(memory::reserve(more)).await?,
+        }
+        self.reserved += more;
+        Ok(())
+    }
+}
+
 pub fn needs_of_record(queue: &Queue, id: i64, bytes: usize) -> Needs {
     Needs {
         jobs: vec![key(queue, id)],
@@ -93,7 +120,7 @@ mod tests {
     use super::*;
     use crate::engine::engine_without_tasks;
     use crate::engine::verbs::jobq::advance::CompareAndSet;
-    use crate::memory::{self, of_request};
+    use crate::memory::of_request;
     use crate::query::Query;
 
     #[tokio::test]
@@ -101,9 +128,9 @@ mod tests {
         let engine = engine_without_tasks().await;
         let id = engine.create_queue("q").await.unwrap();
         let queue = engine.known_queues().by_id(id).unwrap();
-        let payload = format!("\"{}\"", "x".repeat(memory::SMALL_MAX));
+        let payload = format!("\"{}\"", "x".repeat(SMALL_MAX));
         let is_reserved = |reserved: memory::Reserved| {
-            assert!(memory::reserved() > 2 * memory::SMALL_MAX);
+            assert!(memory::reserved() > 2 * SMALL_MAX);
             drop(reserved);
             assert_eq!(memory::reserved(), 0);
         };
@@ -131,6 +158,18 @@ mod tests {
         let states: Vec<_> = found.iter().map(Record::state_text).collect();
         assert_eq!(states, ["2"]);
         engine.close().await;
+    }
+
+    #[tokio::test]
+    async fn attempts_of_a_request_reserve_memory_only_for_their_largest_record() {
+        let reserve = async {
+            let mut memory = RecordMemory::default();
+            for (bytes, is_loaded) in [(300_000, false), (200_000, true), (400_000, true)] {
+                memory.reserve(bytes, is_loaded).await.unwrap();
+            }
+        };
+        let ((), _reserved) = of_request(reserve).await;
+        assert_eq!(memory::reserved(), 800_000);
     }
 
     #[test]

@@ -9,9 +9,8 @@ use crate::engine::model::job::State;
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::{Record, key, stored_state};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::verbs::jobq::changes::{check_queue, no_such_queue};
+use crate::engine::verbs::jobq::changes::{RecordMemory, check_queue, no_such_queue};
 use crate::engine::verbs::lifecycle::new_job;
-use crate::memory;
 
 impl Engine {
     /// Adds a record. `payload` and `state` are JSON text without whitespace.
@@ -32,7 +31,8 @@ impl Engine {
         };
         let queue = Arc::clone(queue);
         // Before the transaction, because a client that gets no response would create it again.
-        memory::reserve_large(2 * (payload.len() + state.len())).await?;
+        let bytes = payload.len() + state.len();
+        RecordMemory::default().reserve(bytes, false).await?;
         self.write(needs, None, 1, move |work| {
             create(work, &queue, &payload, &state)
         })

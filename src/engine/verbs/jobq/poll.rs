@@ -9,8 +9,7 @@ use crate::engine::model::record::{Record, key};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::jobq::advance::ATTEMPTS_MAX;
 use crate::engine::verbs::jobq::candidates::Candidate;
-use crate::engine::verbs::jobq::changes::set_state;
-use crate::memory;
+use crate::engine::verbs::jobq::changes::{RecordMemory, set_state};
 use crate::query::Query;
 use crate::traces;
 
@@ -33,6 +32,7 @@ impl Engine {
         state: String,
     ) -> Result<Option<Record>> {
         let candidates = self.poll_candidates().of(queue.id, query.text());
+        let mut memory = RecordMemory::default();
         for attempt in 0..ATTEMPTS_MAX {
             let find = || self.candidates(queue, query);
             // A query that depends on the time may match other records by now.
@@ -47,9 +47,10 @@ impl Engine {
                 bytes: state.len(),
                 ..Needs::default()
             };
-            // Before the transaction, because nothing returns a record whose poll gets no response. Its log gets both
-            // states.
-            memory::reserve_large(2 * (2 * candidate.bytes + 2 * state.len())).await?;
+            // Before the transaction, because nothing returns a record whose poll gets no response. The old state
+            // moves to the log, and the new one is stored there, too.
+            let bytes = candidate.bytes + 2 * state.len();
+            memory.reserve(bytes, false).await?;
             let key = key(queue, candidate.id);
             let state = state.clone();
             let taken = self.write(needs, None, 1, move |work| {
