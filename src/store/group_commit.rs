@@ -221,12 +221,14 @@ async fn write<R: GroupRunner>(
     is_disk_full: Arc<AtomicBool>,
 ) {
     let mut recent_failures = RecentFailures::default();
+    // Whether the database was unreachable for a group after the stop.
+    let mut is_given_up = false;
     while let Some(requests) = queue.next_group(&stop).await {
         if requests.is_empty() {
             continue;
         }
-        if stop.is_cancelled() && recent_failures.outage.is_some() {
-            // The database is unreachable, and an attempt for each group would take too long.
+        if is_given_up {
+            // An attempt for each group would take too long.
             queue.release(requests.len());
             runner.respond(requests, Err(StoreError::Stopped));
             continue;
@@ -246,6 +248,7 @@ async fn write<R: GroupRunner>(
         .await;
         // The connection is not closed, because that could write to the database again.
         let Some(oversized) = ran else { return };
+        is_given_up = stop.is_cancelled() && recent_failures.outage.is_some();
         runner.writer_occupied(began.elapsed());
         let ended = count - oversized.len();
         let refused = queue.put_back(oversized);

@@ -94,10 +94,7 @@ impl Engine {
         after: Time,
     ) -> Result<Vec<(QueueKey, Time)>> {
         let mut found = Vec::new();
-        for (queue, row) in self
-            .read_queues(NEXT_AVAILABLE, queues, &[after.0], 1)
-            .await?
-        {
+        for (queue, row) in self.read_queues(NEXT_AVAILABLE, queues, &[after.0]).await? {
             let pause = self
                 .known_queues()
                 .get(&queue)
@@ -132,24 +129,19 @@ impl Engine {
             .cloned()
             .collect();
         let mut available = Vec::new();
-        for (queue, row) in self
-            .read_queues(AVAILABLE, &queues, &[at.0, max], max)
-            .await?
-        {
+        for (queue, row) in self.read_queues(AVAILABLE, &queues, &[at.0, max]).await? {
             let n = usize::try_from(row.int(1)?).unwrap_or_default();
             available.push((queue, n));
         }
         Ok(available)
     }
 
-    /// Runs a statement that returns one row per queue, after a look at `entries` index entries of each. Queues that do
-    /// not exist are left out.
+    /// Runs a statement that returns one row per queue. Queues that do not exist are left out.
     async fn read_queues(
         &self,
         sql: &'static str,
         queues: &[QueueKey],
         args: &[i64],
-        entries: i64,
     ) -> Result<Vec<(QueueKey, Row)>> {
         let known = |key: &QueueKey| Some((self.known_queues().get(key)?.id, key.clone()));
         let known: HashMap<_, _> = queues.iter().filter_map(known).collect();
@@ -160,11 +152,7 @@ impl Engine {
         let statement = Statement::of_rows(sql, &ids);
         let statement = args.iter().fold(statement, |it, arg| it.with(*arg));
         let mut found = Vec::with_capacity(ids.len());
-        let rows = match entries {
-            1 => self.readers().keyed_rows(statement).await?,
-            _ => self.readers().rows(statement).await?,
-        };
-        for row in rows {
+        for row in self.readers().rows(statement).await? {
             if let Some(queue) = known.get(&row.int(0)?) {
                 found.push((queue.clone(), row));
             }

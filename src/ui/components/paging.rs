@@ -10,10 +10,14 @@ use crate::ui::page_request::PageRequest;
 
 /// The rows of `list` at the offset of the request, and links to the previous and the next page.
 pub fn paged<'a, T>(request: &PageRequest, path: &str, list: &'a [T]) -> (&'a [T], AnyView) {
-    let rest = list.get(request.offset()..).unwrap_or_default();
-    let shown = rest.get(..PAGE_ROWS).unwrap_or(rest);
-    let total = number_of(list.len());
+    let (shown, total) = (shown(request, list), number_of(list.len()));
     (shown, pager(request, path, shown.len(), total))
+}
+
+/// The entries of a list that the page shows.
+pub fn shown<'a, T>(request: &PageRequest, list: &'a [T]) -> &'a [T] {
+    let rest = list.get(request.offset()..).unwrap_or_default();
+    rest.get(..PAGE_ROWS).unwrap_or(rest)
 }
 
 /// Links to the first, the previous and the next page of a list by key.

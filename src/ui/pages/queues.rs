@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 use crate::ui::components::basics::{loaded, number_of, plural};
-use crate::ui::components::paging::paged;
+use crate::ui::components::paging::{self, paged};
 use crate::ui::components::pause;
 use crate::ui::components::styles::{CARD, EMPTY};
 use crate::ui::components::tables::{self, Sparklines};
@@ -223,10 +223,9 @@ pub fn QueuesPage() -> impl IntoView {
         let request = request.clone();
         async move {
             let listed = Listed::of(queues().await?, &request);
-            // A large server has a thousand times as many queues.
-            let (shown, _) = paged(&request, "", &listed.queues);
-            let shown = shown.iter().map(|queue| queue.queue_ref.clone());
-            let shown: Vec<_> = shown.collect();
+            // Not of all queues, which can be many thousands.
+            let shown = paging::shown(&request, &listed.queues).iter();
+            let shown: Vec<_> = shown.map(|queue| queue.queue_ref.clone()).collect();
             let sparks = match groups::is_grouped(&request) || shown.is_empty() {
                 true => Vec::new(),
                 false => sparklines(shown).await?,

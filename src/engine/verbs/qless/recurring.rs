@@ -11,7 +11,6 @@ use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::ItemResults;
 use crate::engine::verbs::lifecycle::generated_id;
 use crate::engine::verbs::qless::tag;
-use crate::memory;
 
 /// The longest body of a recurring job in bytes. Each child copies it, in one transaction with others.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -93,13 +92,10 @@ impl Engine {
         needs.bytes = change.body.as_ref().map_or(0, String::len);
         needs.tags(&change.tag);
         needs.tags(&change.untag);
-        let changed = self.write(needs, now, CHANGE_WEIGHT, move |work| {
+        self.write(needs, now, CHANGE_WEIGHT, move |work| {
             change_recurring(work, &id, &change)
-        });
-        let changed = changed.await?;
-        // For the job, and for the response with it.
-        memory::reserve_large(2 * changed.body.len()).await?;
-        Ok(changed)
+        })
+        .await
     }
 
     /// Pauses a recurring job, so that it creates no children, or resumes it without the runs that it has missed.

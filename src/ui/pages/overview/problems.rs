@@ -353,7 +353,7 @@ fn per_queue(
     list: EffectiveState,
     check: impl Fn(&QueueRow) -> Option<String>,
 ) {
-    // A large server has a thousand times as many queues.
+    // Only the named ones become problems, because the others can be many thousands.
     let mut found = queues
         .iter()
         .filter_map(|queue| Some((queue, check(queue)?)));

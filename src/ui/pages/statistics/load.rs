@@ -30,7 +30,7 @@ pub async fn statistics(query: StatisticsQuery) -> Result<RangeView, PageError> 
 }
 
 /// The number of completed jobs per minute of each of these queues in the last 30 minutes; without queues, of all.
-/// Reads the first 1,000 queues. Those without completed jobs are omitted.
+/// Reads up to 1,000 queues. Those without completed jobs are omitted.
 #[server(name = LoadSparklines, endpoint = "sparks")]
 pub async fn sparklines(
     #[server(default)] queues: Vec<QueueRef>,
@@ -82,13 +82,13 @@ async fn load_sparks(engine: &Engine, queues: &[QueueRef]) -> Result<Vec<Sparkli
     let known = engine.known_queues();
     let mut ids: Vec<_> = match queues {
         [] => known.unordered().iter().map(|queue| queue.id).collect(),
-        some => {
-            let some = some.iter().take(SPARK_QUEUES_MAX);
-            some.filter_map(|it| Some(known.get(&key(it))?.id))
-                .collect()
-        }
+        some => some
+            .iter()
+            .filter_map(|it| Some(known.get(&key(it))?.id))
+            .collect(),
     };
     ids.sort_unstable();
+    ids.dedup();
     ids.truncate(SPARK_QUEUES_MAX);
     let found = engine.throughputs(&ids, from, SPARK_MINUTES).await?;
     let spark = |(queue, completed)| {
