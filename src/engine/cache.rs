@@ -10,6 +10,7 @@
 pub mod refresh;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub struct Caches {
     recurring_in: Arc<Mutex<Arc<HashSet<QueueId>>>>,
     /// The database revision that the caches above have at least reached. Held while a change is applied.
     revision: Arc<Mutex<i64>>,
+    /// Whether the database has lost commits, and the writer has not taken that into account yet.
+    lost_history: Arc<AtomicBool>,
     /// [`Options::released_bytes_max`](crate::engine::Options).
     pub released_bytes_max: Option<usize>,
 }
@@ -71,6 +74,11 @@ impl Caches {
 
     fn lock(&self) -> MutexGuard<'_, i64> {
         self.revision.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the database has lost commits since the last call.
+    fn take_lost_history(&self) -> bool {
+        self.lost_history.swap(false, Ordering::Relaxed)
     }
 
     /// Queues that have or had recurring jobs, now.
@@ -154,6 +162,24 @@ impl Runner {
         }
         let noticed = self.caches.revision().into();
         Ok(Some(Statement::new(NOTICED, [noticed])))
+    }
+
+    /// Applies what other servers have changed in cached data, if the database has another revision than the caches.
+    pub(in crate::engine) async fn catch_up(
+        &mut self,
+        connection: &mut Connection,
+        revision: i64,
+    ) -> Result<(), StoreError> {
+        let known = self.caches.revision();
+        if known != revision {
+            self.refresh(connection, Refresh::since(known)).await?;
+        }
+        // A read outside the writer may have noticed it. The database assigns the versions of lost commits again, so
+        // they no longer show whether a cached job has changed.
+        if self.caches.take_lost_history() {
+            self.job_cache.clear();
+        }
+        Ok(())
     }
 
     /// Reads what has changed, or everything, and applies it to the caches.

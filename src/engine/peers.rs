@@ -74,7 +74,7 @@ impl Peers {
                 return Ok(Peers::default());
             };
             let (number, take) = free_number(connection, &name, Time(fresh.now)).await?;
-            match connection.commit_with(vec![take]).await {
+            match connection.commit_with(vec![take], None).await {
                 Ok(_) => {
                     return Ok(Peers {
                         name,
@@ -196,6 +196,12 @@ impl Peers {
             changed.extend(queues);
         }
         self.changed.notify_one();
+    }
+
+    /// Queues the announcement of changes in all queues.
+    pub fn announce_all(&self) {
+        // More than one notification names.
+        self.announce(0..=QUEUES_PER_MESSAGE_MAX as QueueId);
     }
 
     /// Waits for changes, and returns the notification for them.
@@ -341,3 +347,27 @@ SELECT id FROM leader WHERE id = 1 AND (name = $1 OR until < $2) {skip_locked}";
 
 const LEAD: &str = "
 UPDATE leader SET name = $1, until = $2 WHERE id = 1 AND (name = $1 OR until < $3)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_in_all_queues_is_announced_as_such() {
+        let peer = |name: &str| Peers {
+            name: name.to_owned(),
+            notifies: true,
+            others: true.into(),
+            ..Peers::default()
+        };
+        let (one, other) = (peer("one"), peer("other"));
+        one.announce([7].into_iter());
+        assert_eq!(one.next_message().await, "one 7");
+        one.announce([7].into_iter());
+        one.announce_all();
+        let message = one.next_message().await;
+        assert_eq!(message, "one *");
+        assert_eq!(other.parse_message(&message), Some(None));
+        assert_eq!(one.parse_message(&message), None);
+    }
+}

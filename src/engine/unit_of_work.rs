@@ -62,6 +62,8 @@ struct LoadedJob {
     omitted: Omitted,
     /// This transaction makes another job depend on it.
     has_new_dependent: bool,
+    /// It comes from the [`JobCache`](job_cache::JobCache), so another server may have changed it.
+    is_cached: bool,
 }
 
 /// What is loaded of a job.
@@ -108,6 +110,8 @@ pub struct UnitOfWork {
     pub ticks: i64,
     /// How many rows a system task has changed or deleted.
     pub affected_rows: usize,
+    /// The bytes of tags in the results of the verbs (`verbs/qless/tag.rs`).
+    pub returned_bytes: usize,
     /// The maintenance task of this transaction, and the maximum number of jobs in its batch.
     pub maintenance: Option<(MaintenanceTask, i64)>,
     /// Whether a maintenance task has left work to its next transaction, because of the size of the jobs, or because it
@@ -217,6 +221,7 @@ impl UnitOfWork {
             has_final_completion: false,
             ticks: 0,
             affected_rows: 0,
+            returned_bytes: 0,
             maintenance: None,
             has_more_work: false,
             flushes: false,
@@ -301,9 +306,13 @@ impl UnitOfWork {
         self.jobs.insert(loaded.job.key.clone(), loaded);
     }
 
-    /// Adds a job as loaded from the database.
-    pub fn add_loaded(&mut self, job: Job, version: i64) {
+    /// Adds a job from the [`JobCache`](job_cache::JobCache).
+    pub fn add_cached(&mut self, job: Job, version: i64) {
+        let key = job.key.clone();
         self.add_loaded_job(job, version, Omitted::default(), Extent::Whole);
+        if let Some(loaded) = self.jobs.get_mut(&key) {
+            loaded.is_cached = true;
+        }
     }
 
     /// Adds a job as loaded by a statement with `job_columns!(short)`.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 pub use queue::WEIGHT_MAX;
+pub use queue::Waiting;
 use queue::{Queue, Sender, queue, separate_fitting};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -74,12 +75,14 @@ pub trait GroupRunner: Send + 'static {
 
     /// Runs the requests and commits. It is called again with the same requests after a conflict. With `locks_first`,
     /// what they name is locked before it is read, so that they do not conflict. If they are too large together, it
-    /// raises the weight of each of them, at least to twice what it was, so that fewer share a group.
+    /// raises the weight of each of them, at least to twice what it was, so that fewer share a group. `waiting` are the
+    /// requests after this group.
     fn run(
         &mut self,
         connection: &mut Connection,
         requests: &mut [Self::Request],
         locks_first: bool,
+        waiting: &Waiting,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Delivers the outcome of every request: its own result after a commit, the error otherwise.
@@ -223,7 +226,13 @@ async fn write<R: GroupRunner>(
     let mut recent_failures = RecentFailures::default();
     // Whether the database was unreachable for a group after the stop.
     let mut is_given_up = false;
-    while let Some(requests) = queue.next_group(&stop).await {
+    loop {
+        if !queue.has_requests() {
+            connection.end_unused().await;
+        }
+        let Some(requests) = queue.next_group(&stop).await else {
+            break;
+        };
         if requests.is_empty() {
             continue;
         }
@@ -238,14 +247,13 @@ async fn write<R: GroupRunner>(
             tracing::warn!(%error, "failed to check the disk reserve");
         }
         let count = requests.len();
-        let ran = run_and_respond(
-            &mut connection,
-            &mut runner,
-            requests,
-            &mut recent_failures,
-            &stop,
-        )
-        .await;
+        let waiting = queue.waiting(count);
+        let mut attempts = Attempts {
+            recent_failures: &mut recent_failures,
+            stop: &stop,
+            waiting: &waiting,
+        };
+        let ran = run_and_respond(&mut connection, &mut runner, requests, &mut attempts).await;
         // The connection is not closed, because that could write to the database again.
         let Some(oversized) = ran else { return };
         is_given_up = stop.is_cancelled() && recent_failures.outage.is_some();
@@ -287,8 +295,7 @@ async fn run_and_respond<R: GroupRunner>(
     connection: &mut Connection,
     runner: &mut R,
     requests: Vec<R::Request>,
-    recent_failures: &mut RecentFailures,
-    stop: &CancellationToken,
+    attempts: &mut Attempts<'_>,
 ) -> Option<Vec<R::Request>> {
     let mut oversized = Vec::new();
     let (mut groups, mut has_released_reserve) = (VecDeque::from([requests]), false);
@@ -306,7 +313,7 @@ async fn run_and_respond<R: GroupRunner>(
             }
         }
         connection.search_slow_statement(search.limits(requests.len()));
-        let outcome = attempt(connection, runner, &mut requests, recent_failures, stop).await;
+        let outcome = attempt(connection, runner, &mut requests, attempts).await;
         if let Err(error) = &outcome {
             if error.is_fatal() {
                 tracing::error!(%error, "the database can no longer be trusted");
@@ -389,6 +396,13 @@ struct RecentFailures {
     conflict: Option<Instant>,
 }
 
+/// What the attempts of a group need.
+struct Attempts<'a> {
+    recent_failures: &'a mut RecentFailures,
+    stop: &'a CancellationToken,
+    waiting: &'a Waiting,
+}
+
 /// Maximum number of attempts for a group of `requests` requests that conflicts with another server. A larger group is
 /// split soon, so that the requests that do not conflict are done.
 fn attempts_max(requests: usize) -> u32 {
@@ -403,8 +417,11 @@ async fn attempt<R: GroupRunner>(
     connection: &mut Connection,
     runner: &mut R,
     requests: &mut [R::Request],
-    recent_failures: &mut RecentFailures,
-    stop: &CancellationToken,
+    Attempts {
+        recent_failures,
+        stop,
+        waiting,
+    }: &mut Attempts<'_>,
 ) -> Result<(), StoreError> {
     let (mut attempts, mut conflicts_since) = (1, Instant::now());
     loop {
@@ -412,7 +429,8 @@ async fn attempt<R: GroupRunner>(
         let span = GroupSpan::begin(requests.iter().map(R::trace));
         let is_recent = |at: Instant| at.elapsed() < LOCKS_FIRST;
         let locks_first = attempts > 1 || recent_failures.conflict.is_some_and(is_recent);
-        let running = of_group(&span, runner.run(connection, requests, locks_first));
+        let running = runner.run(connection, requests, locks_first, waiting);
+        let running = of_group(&span, running);
         let running = AssertUnwindSafe(running).catch_unwind();
         let outcome = running.await.unwrap_or(Err(StoreError::Panicked));
         if let Some(span) = span {

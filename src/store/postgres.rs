@@ -23,7 +23,7 @@ use reserve::Reserve;
 use super::address::postgres_options;
 use super::pooled::SendMode;
 use super::rows::{Arg, Row, Statement, StatementResult};
-use super::{Durability, Settings, SharedState, StoreError, VERSION, migrations};
+use super::{Durability, Settings, SharedState, StoreError, VERSION, Waiting, migrations};
 use crate::traces::{POSTGRES, StatementSpan};
 
 /// Timeout for connecting and for a statement. With one retry it stays below the 5 s within which a request gets its
@@ -95,10 +95,31 @@ pub struct Connection {
     begin_exclusive_search: SqlStr,
     /// Whether a slow statement is searched for.
     is_searching: bool,
+    /// Commits, and begins the next group.
+    commit_and_begin: SqlStr,
     inner: Option<PgConnection>,
     /// Whether a transaction is open.
     open: bool,
+    /// The open transaction, if it has begun with the last commit and no group uses it yet.
+    begun: Option<Begun>,
     reserve: Reserve,
+}
+
+/// A transaction that began with the commit before it.
+struct Begun {
+    state: SharedState,
+    at: Instant,
+}
+
+impl Begun {
+    /// The state, with the present time.
+    fn state(self) -> SharedState {
+        let elapsed = i64::try_from(self.at.elapsed().as_micros()).unwrap_or_default();
+        SharedState {
+            now: self.state.now + elapsed,
+            ..self.state
+        }
+    }
 }
 
 impl Connection {
@@ -117,11 +138,13 @@ impl Connection {
             begin_exclusive: send_mode.begin("BEGIN", LOCK_AND_READ_STATE),
             begin_search: send_mode.begin("BEGIN", SEARCH_AND_READ_STATE),
             begin_exclusive_search: send_mode.begin("BEGIN", SEARCH_LOCK_AND_READ_STATE),
+            commit_and_begin: send_mode.begin("COMMIT;BEGIN", READ_STATE),
             is_searching: false,
             send_mode,
             options,
             inner: None,
             open: false,
+            begun: None,
             reserve: Reserve::default(),
         };
         connection.inner().await?;
@@ -177,6 +200,12 @@ impl Connection {
     /// Begins the group's transaction. An exclusive group waits until the exclusive groups of other servers have ended;
     /// other groups run at the same time.
     pub async fn begin(&mut self, exclusive: bool) -> Result<SharedState, StoreError> {
+        if let Some(begun) = self.begun.take() {
+            if !exclusive && !self.is_searching {
+                return Ok(begun.state());
+            }
+            self.end("ROLLBACK").await?;
+        }
         let begin = match (exclusive, self.is_searching) {
             (false, false) => &self.begin,
             (true, false) => &self.begin_exclusive,
@@ -185,12 +214,14 @@ impl Connection {
         };
         let mut begun = self.run_text(begin.clone()).await?;
         self.open = true;
-        let row = begun.pop().ok_or(StoreError::Corrupt("no state"))?;
-        Ok(SharedState {
-            revision: row.try_get(0)?,
-            now: row.try_get(1)?,
-            last_event: row.try_get(2)?,
-        })
+        shared_state(begun.pop())
+    }
+
+    /// Ends the transaction that began with the last commit, if no group uses it.
+    pub async fn end_unused(&mut self) {
+        if self.begun.is_some() {
+            self.roll_back().await;
+        }
     }
 
     /// Runs the statements in the group's transaction. Returns one result per statement.
@@ -240,21 +271,62 @@ impl Connection {
         self.drop_if_lost(outcome)
     }
 
-    /// Runs the statements and commits.
+    /// Runs the statements and commits. If requests wait, the next group begins in the same round trip.
     pub async fn commit_with(
         &mut self,
         batch: Vec<Statement>,
+        waiting: Option<&Waiting>,
     ) -> Result<Vec<StatementResult>, StoreError> {
         let results = self.run(batch).await?;
-        match self.end("COMMIT").await {
+        let committed = match waiting.is_some_and(Waiting::any) {
+            true => self.commit_and_begin().await,
+            false => self.end("COMMIT").await,
+        };
+        match committed {
             Err(error) if error.is_outage() => Err(StoreError::InDoubt),
             Err(error) => Err(error),
             Ok(_) => Ok(results),
         }
     }
 
+    async fn commit_and_begin(&mut self) -> Result<(), StoreError> {
+        self.open = false;
+        let text = self.commit_and_begin.clone();
+        let span = StatementSpan::begin(POSTGRES, || ["COMMIT"]);
+        let inner = self.inner().await?;
+        let mut is_committed = false;
+        let running = async {
+            let (mut results, mut state) = (inner.fetch_many(text), None);
+            while let Some(result) = results.try_next().await? {
+                match result {
+                    // The first result is that of the commit.
+                    Either::Left(_) => is_committed = true,
+                    Either::Right(row) => state = Some(row),
+                }
+            }
+            shared_state(state)
+        };
+        let outcome = timeout(STATEMENT_TIMEOUT, running).await;
+        span.end(is_committed);
+        match outcome.unwrap_or(Err(StoreError::Timeout)) {
+            Ok(state) => {
+                self.open = true;
+                let at = Instant::now();
+                self.begun = Some(Begun { state, at });
+                Ok(())
+            }
+            Err(_) if is_committed => {
+                // The next group finds out why it cannot begin.
+                self.inner = None;
+                Ok(())
+            }
+            Err(error) => self.drop_if_lost(Err(error)),
+        }
+    }
+
     /// Rolls back the group's transaction. Drops the connection if that fails.
     pub async fn roll_back(&mut self) {
+        self.begun = None;
         if self.inner.is_some() && self.end("ROLLBACK").await.is_err() {
             self.inner = None;
         }
@@ -299,6 +371,15 @@ impl Connection {
         }
         outcome
     }
+}
+
+fn shared_state(row: Option<PgRow>) -> Result<SharedState, StoreError> {
+    let row = row.ok_or(StoreError::Corrupt("no state"))?;
+    Ok(SharedState {
+        revision: row.try_get(0)?,
+        now: row.try_get(1)?,
+        last_event: row.try_get(2)?,
+    })
 }
 
 async fn fetch(

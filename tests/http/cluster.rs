@@ -1,5 +1,6 @@
 //! Several servers on one PostgreSQL database act as one queue server.
 
+mod cached_jobs;
 mod claims;
 mod frozen;
 mod leader;

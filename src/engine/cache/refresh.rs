@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::engine::cache::Caches;
 use crate::engine::model::config;
@@ -164,6 +165,8 @@ impl Refresh {
             Some(before) if state.revision < before => {
                 let is_first = *known == before;
                 if is_first {
+                    // Before the lower revision is known, so that the writer sees both.
+                    caches.lost_history.store(true, Ordering::Relaxed);
                     notice_lost_history(before, state.revision);
                 }
                 is_first

@@ -104,11 +104,16 @@ async fn everything_is_read_from_a_database_that_has_lost_commits() {
     put.await.unwrap();
     let known = engine.0.caches.revision();
     run_statements(&engine, LOSE.map(|sql| Statement::new(sql, []))).await;
+    let caches = &engine.0.caches;
+    assert!(!caches.take_lost_history());
     let found = read(&engine, Refresh::since(known)).await;
     apply(&engine, found);
     assert!((heartbeat(&engine) - 60.0).abs() < f64::EPSILON);
     assert_eq!(engine.known_queues().get(&queue), None);
-    assert_eq!(engine.0.caches.revision(), known - 1);
+    assert_eq!(caches.revision(), known - 1);
+    // The writer takes this into account once.
+    assert!(caches.take_lost_history());
+    assert!(!caches.take_lost_history());
     engine.close().await;
 }
 

@@ -318,6 +318,11 @@ pub fn increment_versions(jobs: &[(i64, i64)]) -> Vec<Statement> {
     each_once(INCREMENT_VERSIONS, jobs)
 }
 
+/// Requires that jobs have not changed. Each comes with the version as read.
+pub fn require_versions(jobs: &[(i64, i64)]) -> Option<Statement> {
+    (!jobs.is_empty()).then(|| Statement::of_rows(REQUIRE_VERSIONS, jobs).exactly(jobs.len()))
+}
+
 /// Deletes jobs, without [`LongBodies`](super::long_bodies::LongBodies). Each comes with the version as read.
 pub fn delete(jobs: &[(i64, i64)]) -> Vec<Statement> {
     each_once(DELETE, jobs)
@@ -394,6 +399,9 @@ pub const EDGES: &str = concat!(
 
 const INCREMENT_VERSIONS: &str = "
 UPDATE jobs SET version = version + 1 FROM rows($1) WHERE jobs.seq = int(0) AND jobs.version = int(1)";
+
+const REQUIRE_VERSIONS: &str = "
+SELECT 1 FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0) AND j.version = k.int(1)";
 
 // By both columns, so that Postgres checks the version again after it had to wait for another server.
 const DELETE: &str =

@@ -204,7 +204,7 @@ impl Runner {
         }
         connection.begin(false).await?;
         self.store_deferred(connection).await?;
-        connection.commit_with(Vec::new()).await?;
+        connection.commit_with(Vec::new(), None).await?;
         self.deferred = DeferredWrites::default();
         Ok(())
     }

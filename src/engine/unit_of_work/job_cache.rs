@@ -1,6 +1,8 @@
-//! A cache of running jobs: a completion need not read again what the claim has just written. Every write checks the
-//! job's version. If the job has changed meanwhile, the transaction is repeated without the cache. Not used if other
-//! servers may share the database.
+//! A cache of running jobs: a completion need not read again what the claim has just written.
+//!
+//! On a shared database, another server may have changed a cached job. Every write checks the job's version, and the
+//! versions of cached jobs that a transaction only reads are checked, too. If one has changed, the transaction is
+//! repeated without the cache.
 
 use std::collections::HashMap;
 
@@ -51,6 +53,12 @@ impl JobCache {
     pub fn clear(&mut self) {
         *self = JobCache::default();
     }
+}
+
+/// Whether the job can be cached on a shared database. The version of a job does not show whether another server has
+/// removed a dependency or a dependent of it.
+pub fn can_share(job: &Job) -> bool {
+    job.dependents.is_empty() && job.dependencies.is_empty()
 }
 
 #[cfg(test)]

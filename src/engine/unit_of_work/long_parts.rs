@@ -5,7 +5,7 @@
 //! The limit of a transaction also counts the short texts, which are already loaded, and the long bodies that it
 //! deletes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::engine::model::history::History;
 use crate::engine::model::job::{Job, JobKey, QueueId};
@@ -95,6 +95,7 @@ impl LoadedJob {
             extent,
             omitted,
             has_new_dependent: false,
+            is_cached: false,
         }
     }
 
@@ -111,10 +112,13 @@ impl LoadedJob {
 impl UnitOfWork {
     /// The long parts that the verbs need, except for claims. Their size counts a job once for each verb that names it; it
     /// is 0 if there are none and the jobs are small.
-    pub fn long_parts<'a>(&self, needs: impl ExactSizeIterator<Item = &'a Needs>) -> LongParts {
+    pub fn long_parts<'a>(&self, needs: impl Iterator<Item = &'a Needs> + Clone) -> LongParts {
         let has_long_parts = self.jobs.values().any(LoadedJob::has_long_parts);
         let sizes = self.jobs.values().map(|loaded| loaded.job.loaded_bytes());
-        let copied = sizes.max().unwrap_or_default() * needs.len();
+        // The items of one request can name the same job.
+        let names = needs.clone();
+        let names = names.map(|need| need.jobs.len() + need.in_queues.len());
+        let copied = sizes.max().unwrap_or_default() * names.sum::<usize>();
         if self.loaded_bytes.max(copied) <= LONG_PARTS_MAX && !has_long_parts {
             return LongParts::default();
         }
@@ -129,7 +133,7 @@ impl UnitOfWork {
             JobKey { scope, id }
         };
         let mut wanted: HashMap<JobKey, WantedParts> = HashMap::new();
-        let mut candidates: HashSet<i64> = HashSet::new();
+        let mut candidates: Vec<i64> = Vec::new();
         for need in needs {
             candidates.extend(&need.poll_candidates);
             for key in self.named_keys(need).map(key_of) {
@@ -152,16 +156,23 @@ impl UnitOfWork {
         for key in &self.oldest {
             wanted.entry(key.clone()).or_default().texts = true;
         }
-        for (key, loaded) in &self.jobs {
-            let before = parts.bytes;
-            let part = wanted.get(key).copied();
-            let is_candidate = candidates.contains(&loaded.job.seq);
-            if part.is_some() || is_candidate {
-                parts.bytes += loaded.job.loaded_bytes();
+        // Not over all jobs of the transaction, unless there are candidates, whose keys are unknown: if the transaction
+        // is too large, each of its requests is counted.
+        if !candidates.is_empty() {
+            candidates.sort_unstable();
+            let is_candidate = |job: &&Job| candidates.binary_search(&job.seq).is_ok();
+            let jobs = self.jobs.values().map(|loaded| &loaded.job);
+            for job in jobs.filter(is_candidate) {
+                let part = wanted.entry(job.key.clone()).or_default();
+                (part.body, part.texts) = (true, true);
             }
-            let mut part = part.unwrap_or_default();
-            part.body |= is_candidate;
-            part.texts |= is_candidate;
+        }
+        for (key, part) in wanted {
+            let Some(loaded) = self.jobs.get(&key) else {
+                continue;
+            };
+            let before = parts.bytes;
+            parts.bytes += loaded.job.loaded_bytes();
             parts.add(loaded, part);
             parts.bytes = before + (parts.bytes - before) * part.verbs.max(1);
         }

@@ -77,7 +77,7 @@ impl UnitOfWork {
         let mut removed = std::mem::take(&mut self.removed);
         removed.sort_unstable_by_key(|(job, _)| job.seq);
         let (mut new, mut moved, mut changed) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut released, mut neighbors) = (Vec::new(), Vec::new());
+        let mut released = Vec::new();
         let (mut tags, mut bodies) = (TagRows::default(), LongBodies::default());
         for loaded in jobs {
             let written = Written {
@@ -95,10 +95,6 @@ impl UnitOfWork {
                     changed.push(written);
                 }
                 (Some(_), Some(_)) => moved.push(written),
-                (None, Some(version)) if loaded.has_new_dependent => {
-                    neighbors.push((loaded.job.seq, version));
-                    continue;
-                }
                 (None, Some(_)) => continue,
             }
             bodies.compare(loaded.before.as_deref(), Some(&loaded.job));
@@ -133,7 +129,7 @@ impl UnitOfWork {
         writes.extend(job_rows::update(&changed));
         // A single server cannot miss a concurrent change.
         if self.revision.is_some() {
-            writes.extend(job_rows::increment_versions(&neighbors));
+            writes.extend(version_checks(jobs));
         }
         writes.extend(bodies.statements());
         if !tags.removed.is_empty() {
@@ -286,6 +282,24 @@ impl UnitOfWork {
             last_seq: self.insertion_numbers.last,
         }
     }
+}
+
+/// The statements that find out whether another server has changed jobs that this transaction does not write, although
+/// it depends on them.
+fn version_checks(jobs: &[LoadedJob]) -> Vec<Statement> {
+    let (mut neighbors, mut cached) = (Vec::new(), Vec::new());
+    for loaded in jobs {
+        match (&loaded.before, loaded.version) {
+            (None, Some(version)) if loaded.has_new_dependent => {
+                neighbors.push((loaded.job.seq, version));
+            }
+            (None, Some(version)) if loaded.is_cached => cached.push((loaded.job.seq, version)),
+            _ => {}
+        }
+    }
+    let mut checks = job_rows::increment_versions(&neighbors);
+    checks.extend(job_rows::require_versions(&cached));
+    checks
 }
 
 /// Rows of the table `tags` to add or remove.

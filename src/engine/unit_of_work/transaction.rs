@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use crate::engine::BYTES_PER_WEIGHT;
-use crate::engine::cache::refresh::Refresh;
 use crate::engine::cache::{CacheChanges, Caches};
 use crate::engine::clock::{Clock, Time};
 use crate::engine::error::{Error, Result};
@@ -27,14 +26,14 @@ use crate::engine::subscriptions::Subscriptions;
 use crate::engine::unit_of_work::commit_times::CommitTimes;
 use crate::engine::unit_of_work::cycles::{CycleSearch, STEPS_MAX};
 use crate::engine::unit_of_work::deferred::{DeferredState, DeferredWrites};
-use crate::engine::unit_of_work::job_cache::JobCache;
+use crate::engine::unit_of_work::job_cache::{self, JobCache};
 use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
 use crate::engine::unit_of_work::relations::RELATIONS_MAX;
 use crate::engine::unit_of_work::releases;
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
 use crate::engine::unit_of_work::{Audit, InsertionNumbers, UnitOfWork};
-use crate::store::{Connection, GroupRunner, Sharing, Statement, StoreError, WEIGHT_MAX};
+use crate::store::{Connection, GroupRunner, Sharing, Statement, StoreError, WEIGHT_MAX, Waiting};
 use crate::traces::Trace;
 pub use request::{Task, Verb, WriteRequest, too_large};
 
@@ -119,6 +118,7 @@ impl GroupRunner for Runner {
         connection: &mut Connection,
         requests: &mut [WriteRequest],
         locks_first: bool,
+        waiting: &Waiting,
     ) -> Result<(), StoreError> {
         // Two servers that add dependencies at the same time could complete a cycle of which each sees a half.
         let strict = requests.iter().any(|it| !it.needs.dependencies.is_empty());
@@ -172,7 +172,8 @@ impl GroupRunner for Runner {
         let saves_seen = flush || save_seen.is_some();
         writes.extend(save_seen);
         let began = Instant::now();
-        connection.commit_with(writes).await?;
+        let waiting = begins_next(requests).then_some(waiting);
+        connection.commit_with(writes, waiting).await?;
         if written {
             self.metrics
                 .committed(self.commits.record(began), requests.len());
@@ -235,9 +236,12 @@ impl Runner {
         if let Some(lock) = locks_first.then(lock).flatten() {
             connection.run(vec![lock]).await?;
         }
-        self.load_cached_jobs(work, requests);
-        let writes = run_named(connection, work, requests).await?;
         let (shared, recurring_in) = (self.peers.is_shared(), self.caches.recurring_in());
+        // After they are locked, jobs that another server may have changed are read again.
+        if !(locks_first && shared) {
+            self.load_cached_jobs(work, requests);
+        }
+        let writes = run_named(connection, work, requests).await?;
         run_claims(connection, work, requests, writes, &recurring_in, shared).await
     }
 
@@ -248,17 +252,16 @@ impl Runner {
         connection: &mut Connection,
         strict: bool,
     ) -> Result<InsertionNumbers, StoreError> {
-        let Some(fresh) = connection.begin(strict).await? else {
+        // With the connection, the last commits can be lost: another database server may have taken over.
+        let begun = connection.begin(strict).await;
+        let Some(fresh) = begun.inspect_err(|_| self.job_cache.clear())? else {
             return Ok(InsertionNumbers {
                 last: self.last_seq,
                 step: 1,
             });
         };
         self.clock.synchronize(fresh.now);
-        let known = self.caches.revision();
-        if known != fresh.revision {
-            self.refresh(connection, Refresh::since(known)).await?;
-        }
+        self.catch_up(connection, fresh.revision).await?;
         let number = self.peers.number();
         Ok(InsertionNumbers::of_server(
             number,
@@ -294,16 +297,12 @@ impl Runner {
 
     /// Adds the cached ones among the named jobs.
     fn load_cached_jobs(&mut self, work: &mut UnitOfWork, requests: &[WriteRequest]) {
-        if self.peers.is_shared() {
-            // Another server may have claimed or changed the jobs meanwhile.
-            return;
-        }
         for request in requests {
             let keys: Vec<_> = work.keys_of(&request.needs).collect();
             for (scope, id) in keys {
                 let id = id.to_owned();
                 if let Some((job, version)) = self.job_cache.take(&JobKey { scope, id }) {
-                    work.add_loaded(job, version);
+                    work.add_cached(job, version);
                 }
             }
         }
@@ -340,13 +339,13 @@ impl Runner {
         self.last_seq = finished.last_seq;
         let deferred = &finished.counted.deferred;
         self.keep_deferred(stored_deferred, deferred, finished.events, now);
-        if !self.peers.is_shared() {
-            // Read-only verbs do not check versions, so the cache must not be stale.
-            for (key, job) in finished.cache_updates {
-                match job {
-                    Some((job, version)) => self.job_cache.insert(job, version),
-                    None => drop(self.job_cache.take(&key)),
+        let is_shared = self.peers.is_shared();
+        for (key, job) in finished.cache_updates {
+            match job {
+                Some((job, version)) if !is_shared || job_cache::can_share(&job) => {
+                    self.job_cache.insert(job, version);
                 }
+                _ => drop(self.job_cache.take(&key)),
             }
         }
         if revised {
@@ -382,6 +381,12 @@ impl Runner {
             self.changes.send_modify(|changes| *changes += 1);
         }
     }
+}
+
+/// Whether the next group can begin with the commit of this one. A group that does not share its transaction is often
+/// followed by another one, which begins differently, and a system task still needs the connection.
+fn begins_next(requests: &[WriteRequest]) -> bool {
+    (requests.iter()).all(|request| Runner::sharing(request) == Sharing::Shared)
 }
 
 /// Loads the named jobs and runs the verbs on them. Returns the statements to write.
