@@ -33,6 +33,16 @@ struct Batch {
     bytes: i64,
 }
 
+/// Who reads events.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    /// A request.
+    Request,
+    /// The task that sends events to subscribers, for which commands wait: it does not wait for lists, and no events are
+    /// deferred meanwhile.
+    Follower,
+}
+
 impl Engine {
     /// Up to `limit` events with numbers above `after`, of one channel or of all; fewer, or none, after
     /// [`READ_BYTES_MAX`] of all channels. Also returns the number to continue from.
@@ -42,7 +52,17 @@ impl Engine {
         limit: usize,
         channel: Option<&str>,
     ) -> Result<(Vec<PublishedEvent>, i64)> {
-        self.events_within(READ_BYTES_MAX, after, limit, channel)
+        self.events_within(Reader::Request, READ_BYTES_MAX, after, limit, channel)
+            .await
+    }
+
+    /// Like [`Engine::events`], for a task that follows all events ([`Engine::follow_events`]).
+    pub async fn followed_events(
+        &self,
+        after: i64,
+        limit: usize,
+    ) -> Result<(Vec<PublishedEvent>, i64)> {
+        self.events_within(Reader::Follower, READ_BYTES_MAX, after, limit, None)
             .await
     }
 
@@ -55,11 +75,13 @@ impl Engine {
         limit: usize,
         channel: Option<&str>,
     ) -> Result<(Vec<PublishedEvent>, i64)> {
-        self.events_within(bytes_max, after, limit, channel).await
+        self.events_within(Reader::Request, bytes_max, after, limit, channel)
+            .await
     }
 
     async fn events_within(
         &self,
+        reader: Reader,
         bytes_max: i64,
         after: i64,
         limit: usize,
@@ -69,14 +91,15 @@ impl Engine {
         let after = after.min(i64::MAX - 1);
         let (mut found, mut last, mut bytes, mut kept) = (Vec::new(), after, 0, 0);
         while bytes < bytes_max {
-            let Some(batch) = self.next_events(last, bytes_max.min(BATCH_BYTES)).await? else {
+            let batch = self.next_events(reader, last, bytes_max.min(BATCH_BYTES));
+            let Some(batch) = batch.await? else {
                 // A caller beyond the newest event continues from there, and misses none that came meanwhile.
-                let newest = self.last_event().await?;
+                let newest = self.newest_event(reader).await?;
                 return Ok((found, last.min(newest)));
             };
             bytes += batch.bytes;
             let range = [batch.first.into(), batch.last.into()];
-            let rows = self.readers().rows(Statement::new(READ, range)).await?;
+            let rows = self.event_rows(reader, Statement::new(READ, range)).await?;
             for event in events(&rows)?.into_iter().filter(|event| event.seq > after) {
                 last = event.seq;
                 if channel.is_none_or(|channel| channel == event.channel) {
@@ -94,11 +117,15 @@ impl Engine {
     }
 
     /// The next rows with events after this one, up to `bytes_max`, unless the first one has more.
-    async fn next_events(&self, after: i64, bytes_max: i64) -> Result<Option<Batch>> {
-        self.store_deferred().await;
+    async fn next_events(
+        &self,
+        reader: Reader,
+        after: i64,
+        bytes_max: i64,
+    ) -> Result<Option<Batch>> {
         let sizes = Statement::new(SIZES, [after.into(), ROWS_READ.into()]);
         let mut batch: Option<Batch> = None;
-        for row in self.readers().rows(sizes).await? {
+        for row in self.event_rows(reader, sizes).await? {
             let (first, n, bytes) = (row.int(0)?, row.int(1)?, row.int(2)?);
             match &mut batch {
                 None => {
@@ -122,9 +149,25 @@ impl Engine {
 
     /// The number of the newest event; 0 if there are none.
     pub async fn last_event(&self) -> Result<i64> {
-        self.store_deferred().await;
-        let rows = self.readers().rows(Statement::new(LAST, [])).await?;
+        self.newest_event(Reader::Request).await
+    }
+
+    /// Like [`Engine::last_event`], for a task that follows all events.
+    pub async fn last_followed_event(&self) -> Result<i64> {
+        self.newest_event(Reader::Follower).await
+    }
+
+    async fn newest_event(&self, reader: Reader) -> Result<i64> {
+        let rows = self.event_rows(reader, Statement::new(LAST, [])).await?;
         rows.first().map_or(Ok(0), |row| Ok(row.int(0)?))
+    }
+
+    async fn event_rows(&self, reader: Reader, statement: Statement) -> Result<Vec<Row>> {
+        if reader == Reader::Follower {
+            return Ok(self.readers().keyed_rows(statement).await?);
+        }
+        self.store_deferred().await;
+        Ok(self.readers().rows(statement).await?)
     }
 }
 

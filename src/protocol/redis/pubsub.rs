@@ -7,33 +7,41 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 pub use self::mailbox::Mailbox;
 
+use self::follower::Follower;
 use self::pattern::Pattern;
 use super::resp::Reply;
-use crate::engine::{Engine, EventsFollowed, PublishedEvent};
+use crate::engine::Engine;
 
 mod events;
+mod follower;
 mod mailbox;
 pub mod pattern;
 
 /// Maximum number of channels and patterns of one connection.
 pub const SUBSCRIPTIONS_MAX: usize = 1_000;
 
-/// Maximum number of subscriptions of all connections to channels, and to patterns. Each message is compared with each
-/// pattern.
+/// Maximum weight of the subscriptions of all connections to channels.
 const CHANNELS_MAX: usize = 100_000;
+
+/// A subscription to a channel has a weight of 1, and 1 more for each of these bytes of its name.
+const BYTES_PER_WEIGHT: usize = 64;
+
+/// Maximum number of subscriptions of all connections to patterns. Each message is compared with each pattern.
 const PATTERNS_MAX: usize = 256;
 
 /// Maximum number of channels in a list.
 const LISTED_MAX: usize = 1_000;
 
-/// Events that are read at a time.
-const BATCH: usize = 1_000;
+/// How long a command waits for its events.
+const CATCH_UP_MAX: Duration = Duration::from_secs(1);
 
 /// Commands that can wait for their events at a time.
 const WAITING_MAX: usize = 1_024;
@@ -46,6 +54,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// How much a subscription counts toward the maximum of all connections.
+    fn weight(self, name: &str) -> usize {
+        match self {
+            Kind::Channel => 1 + name.len() / BYTES_PER_WEIGHT,
+            Kind::Pattern => 1,
+        }
+    }
+
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Kind::Channel => ("subscribe", "unsubscribe"),
@@ -57,18 +73,18 @@ impl Kind {
 #[derive(Debug)]
 struct Subscriber {
     mailbox: Arc<Mailbox>,
-    channels: BTreeSet<String>,
+    channels: BTreeSet<Arc<str>>,
     patterns: BTreeMap<String, Pattern>,
 }
 
 impl Subscriber {
     /// Adds a name. Returns whether it is new; `None` if it is a pattern that is too long.
-    fn add(&mut self, kind: Kind, name: String) -> Option<bool> {
+    fn add(&mut self, kind: Kind, name: Arc<str>) -> Option<bool> {
         Some(match kind {
             Kind::Channel => self.channels.insert(name),
             Kind::Pattern => {
                 let pattern = Pattern::new(&name)?;
-                self.patterns.insert(name, pattern).is_none()
+                self.patterns.insert(name.to_string(), pattern).is_none()
             }
         })
     }
@@ -83,7 +99,7 @@ impl Subscriber {
 
     fn names(&self, kind: Kind) -> Vec<String> {
         match kind {
-            Kind::Channel => self.channels.iter().cloned().collect(),
+            Kind::Channel => self.channels.iter().map(ToString::to_string).collect(),
             Kind::Pattern => self.patterns.keys().cloned().collect(),
         }
     }
@@ -97,10 +113,10 @@ impl Subscriber {
 struct Subscribers {
     all: HashMap<u64, Subscriber>,
     /// The clients of each channel.
-    of_channel: HashMap<String, BTreeSet<u64>>,
+    of_channel: HashMap<Arc<str>, BTreeSet<u64>>,
     /// The clients with patterns.
     with_patterns: BTreeSet<u64>,
-    /// The numbers of subscriptions to channels and to patterns, of all clients.
+    /// The weight of the subscriptions to channels and the number of those to patterns, of all clients.
     channels: usize,
     patterns: usize,
     /// Increases with the first subscriber after a time without any. Events of that time are not sent.
@@ -141,13 +157,7 @@ impl Hub {
             follows: AtomicBool::new(false),
             waiting,
         });
-        let follower = Follower {
-            engine,
-            hub: Arc::clone(&hub),
-            epoch: 0,
-            followed: None,
-            last: None,
-        };
+        let follower = Follower::new(engine, Arc::clone(&hub));
         tokio::spawn(async move { stop.run_until_cancelled(follower.run(commands)).await });
         hub
     }
@@ -163,7 +173,7 @@ impl Hub {
     ) -> Option<usize> {
         let mut subscribers = self.lock();
         let has_room = match kind {
-            Kind::Channel => subscribers.channels < CHANNELS_MAX,
+            Kind::Channel => subscribers.channels + kind.weight(&name) <= CHANNELS_MAX,
             Kind::Pattern => subscribers.patterns < PATTERNS_MAX,
         };
         if !has_room || kind == Kind::Pattern && Pattern::new(&name).is_none() {
@@ -173,10 +183,14 @@ impl Hub {
             subscribers.epoch += 1;
             self.follows.store(false, Ordering::Release);
         }
+        let mut shared = Arc::<str>::from(name.as_str());
         match kind {
             Kind::Channel => {
-                let of_channel = subscribers.of_channel.entry(name.clone()).or_default();
-                of_channel.insert(client);
+                if let Some((known, _)) = subscribers.of_channel.get_key_value(name.as_str()) {
+                    shared = Arc::clone(known);
+                }
+                let of_channel = subscribers.of_channel.entry(Arc::clone(&shared));
+                of_channel.or_default().insert(client);
             }
             Kind::Pattern => {
                 subscribers.with_patterns.insert(client);
@@ -188,9 +202,11 @@ impl Hub {
             channels: BTreeSet::new(),
             patterns: BTreeMap::new(),
         });
-        let is_new = subscriber.add(kind, name.clone())?;
+        let is_new = subscriber.add(kind, shared)?;
         let count = subscriber.count();
-        *subscribers.total(kind) += usize::from(is_new);
+        if is_new {
+            *subscribers.total(kind) += kind.weight(&name);
+        }
         let word = Reply::text(kind.words().0);
         let confirmation = vec![word, Reply::Text(name), Reply::integer(count)];
         mailbox.push(&Reply::Push(confirmation).into());
@@ -257,7 +273,7 @@ impl Hub {
                 .of_channel
                 .keys()
                 .take(LISTED_MAX)
-                .cloned()
+                .map(ToString::to_string)
                 .collect()
         };
         if let Some(pattern) = pattern {
@@ -284,16 +300,20 @@ impl Hub {
         }
     }
 
-    /// Waits until all events committed before the call have been sent. Does not wait if there is no subscriber.
+    /// Waits until all events committed before the call have been sent, for at most [`CATCH_UP_MAX`]. Does not wait if
+    /// there is no subscriber.
     pub async fn catch_up(&self) {
         if self.lock().all.is_empty() {
             return;
         }
         let (done, caught_up) = oneshot::channel();
-        if self.waiting.send(done).await.is_ok() {
-            // An error means that the server stops.
-            drop(caught_up.await);
-        }
+        let waiting = async {
+            if self.waiting.send(done).await.is_ok() {
+                // An error means that the server stops.
+                drop(caught_up.await);
+            }
+        };
+        drop(timeout(CATCH_UP_MAX, waiting).await);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Subscribers> {
@@ -331,7 +351,9 @@ impl Subscribers {
         if subscriber.count() == 0 {
             self.all.remove(&client);
         }
-        *self.total(kind) -= usize::from(was_there);
+        if was_there {
+            *self.total(kind) -= kind.weight(name);
+        }
         if kind == Kind::Channel
             && let Some(clients) = self.of_channel.get_mut(name)
         {
@@ -372,88 +394,6 @@ impl Subscribers {
     }
 }
 
-/// Follows the events of the database.
-struct Follower {
-    engine: Engine,
-    hub: Arc<Hub>,
-    /// The epoch of the subscribers to whom the events are sent.
-    epoch: u64,
-    /// Set while there are subscribers.
-    followed: Option<EventsFollowed>,
-    /// The number of the last event that was sent, or was the last when the epoch began; `None` until it has been read.
-    last: Option<i64>,
-}
-
-impl Follower {
-    async fn run(mut self, mut commands: mpsc::Receiver<oneshot::Sender<()>>) {
-        let mut changes = self.engine.changes();
-        let mut waiting = Vec::new();
-        loop {
-            changes.mark_unchanged();
-            self.send_new().await;
-            let follows = self.follows();
-            // Dropping the senders wakes the commands, which began to wait before the events were read.
-            waiting.clear();
-            tokio::select! {
-                changed = changes.changed(), if follows => if changed.is_err() { return },
-                received = commands.recv_many(&mut waiting, WAITING_MAX) => if received == 0 { return },
-            }
-        }
-    }
-
-    /// Begins or stops following the events. Returns whether to read them from now on: while there are subscribers.
-    fn follows(&mut self) -> bool {
-        let subscribers = self.hub.lock();
-        if subscribers.all.is_empty() {
-            (self.last, self.followed) = (None, None);
-        } else if self.followed.is_none() {
-            self.followed = Some(self.engine.follow_events());
-        }
-        let follows = self.last.is_some() && self.epoch == subscribers.epoch;
-        self.hub.follows.store(follows, Ordering::Release);
-        follows || !subscribers.all.is_empty()
-    }
-
-    /// Sends the events that are new. At first only notes the number of the last one.
-    async fn send_new(&mut self) {
-        let epoch = self.hub.lock().epoch;
-        if self.epoch != epoch {
-            (self.epoch, self.last) = (epoch, None);
-        }
-        loop {
-            let Some(last) = self.last else {
-                self.last = self.engine.last_event().await.ok();
-                return;
-            };
-            // An error is an outage: the events are sent after it.
-            let Ok((events, next)) = self.engine.events(last, BATCH, None).await else {
-                return;
-            };
-            self.last = Some(next);
-            if next <= last {
-                return;
-            }
-            self.send(&events).await;
-        }
-    }
-
-    async fn send(&self, events: &[PublishedEvent]) {
-        for event in events {
-            if let Some((channel, message)) = events::message(event) {
-                let mut steps = 0;
-                if !self
-                    .hub
-                    .publish_in(self.epoch, &channel, &message, &mut steps)
-                {
-                    return;
-                }
-                // An event can have thousands of subscribers.
-                pace(steps).await;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -466,7 +406,7 @@ mod tests {
             patterns: BTreeMap::new(),
         };
         for pattern in ["*", "c*"] {
-            subscriber.add(Kind::Pattern, pattern.to_owned()).unwrap();
+            subscriber.add(Kind::Pattern, pattern.into()).unwrap();
         }
         let mailbox = Arc::clone(&subscriber.mailbox);
         let mut subscribers = Subscribers::default();
@@ -481,5 +421,14 @@ mod tests {
         assert_eq!(publish(), (2, 2));
         mailbox.overflow.cancel();
         assert_eq!(publish(), (2, 0));
+    }
+
+    #[test]
+    fn a_long_name_of_a_channel_counts_more() {
+        for (bytes, weight) in [(1, 1), (63, 1), (64, 2), (2_048, 33)] {
+            let name = "n".repeat(bytes);
+            assert_eq!(Kind::Channel.weight(&name), weight, "{bytes} bytes");
+            assert_eq!(Kind::Pattern.weight(&name), 1);
+        }
     }
 }

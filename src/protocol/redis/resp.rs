@@ -305,6 +305,8 @@ impl Reply {
             Reply::Integer(number) => line(b':', &number.to_string(), output),
             Reply::Text(text) => {
                 line(b'$', &text.len().to_string(), output);
+                // At once, so that a long text is not copied again for the line end.
+                output.reserve(text.len() + 2);
                 output.extend_from_slice(text.as_bytes());
                 output.extend_from_slice(b"\r\n");
             }
