@@ -41,7 +41,7 @@ mod tree;
 mod value;
 
 pub use eval::TEXT_BYTES_MAX;
-pub use json::{Malformed, are_equal, minified};
+pub use json::{Malformed, are_equal, minified, parsed_bytes};
 pub use label::{NO_STATE, label, label_of};
 pub use tokens::{DEPTH_MAX, TOKENS_MAX};
 

@@ -180,6 +180,9 @@ impl Runner {
                 if consistency::change_queues(problems) {
                     self.refresh(connection, Refresh::of_everything()).await?;
                 }
+                // Repaired jobs can be available now, in any queue.
+                self.subscriptions.wake_all();
+                self.peers.announce_all();
             }
             SystemTask::CheckPeers => self.peers.renewed(),
             SystemTask::StoreDeferred

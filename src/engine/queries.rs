@@ -2,6 +2,7 @@
 //! waits for the writer for up to 500 ms (`Engine::store_deferred`). Other queries never wait for the writer.
 
 use crate::engine::consistency::CheckPermit;
+use crate::engine::queries::record_labels::CountedLabels;
 use crate::engine::queries::shared_read::SharedReads;
 use crate::engine::queries::tags::TagRanking;
 
@@ -42,5 +43,6 @@ pub mod workers;
 pub struct LongReads {
     pub check_permit: CheckPermit,
     pub tag_ranking: TagRanking,
+    pub counted_labels: CountedLabels,
     pub shared: SharedReads,
 }

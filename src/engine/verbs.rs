@@ -16,7 +16,7 @@ pub mod reschedule;
 
 use std::sync::Arc;
 
-use crate::engine::verbs::batches::EACH_MAX;
+use crate::engine::verbs::batches::{EACH_MAX, next_needs};
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -42,26 +42,19 @@ impl Engine {
         let items = Arc::new(items);
         let (mut done, mut max) = (0, EACH_MAX);
         while done < items.len() {
-            let (mut needs, mut next) = (Needs::default(), done);
-            while let Some(item) = items.get(next)
-                && next - done < max
-                && batches::has_room(&needs)
-            {
-                need(&mut needs, item);
-                next += 1;
-            }
-            needs.divisible = next - done > 1;
-            let (some, range, mut verb) = (Arc::clone(&items), done..next, verb.clone());
+            let (needs, range) = next_needs(&items, done, max, &need);
+            let (count, next) = (range.len(), range.end);
+            let (some, mut verb) = (Arc::clone(&items), verb.clone());
             let verbs = move |work: &mut UnitOfWork| {
                 let some = some.get(range.clone()).unwrap_or_default().iter();
                 Ok(some.map(|item| verb(work, item)).collect::<Vec<_>>())
             };
-            match self.write(needs, now, next - done, verbs).await {
+            match self.write(needs, now, count, verbs).await {
                 Ok(some) => {
                     results.extend(some);
                     done = next;
                 }
-                Err(Error::Oversized) if next - done > 1 => max = (next - done) / 2,
+                Err(Error::Oversized) if count > 1 => max = count / 2,
                 Err(error) if results.is_empty() => return Err(error),
                 Err(error) => {
                     results.extend((done..items.len()).map(|_| Err(error.clone())));

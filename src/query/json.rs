@@ -4,6 +4,7 @@
 //! escapes and the order of keys therefore stay as they were written.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::budget::{Budget, BudgetExceeded};
 
@@ -38,13 +39,28 @@ pub enum Kind {
 }
 
 /// A value or a key: its text from `start` to `end` (without the quotes of a string), and the index of the entry after
-/// its contents.
+/// its contents. In 32 bits, because a text has an entry for each two bytes at worst.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     pub kind: Kind,
-    pub start: usize,
-    pub end: usize,
-    pub next: usize,
+    start: u32,
+    end: u32,
+    next: u32,
+}
+
+impl Entry {
+    fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    fn next(&self) -> usize {
+        self.next as usize
+    }
+}
+
+/// Bytes that [`Json::read`] occupies at most for a text, beside the text.
+pub fn parsed_bytes(text: &str) -> usize {
+    reader::entries_max(text.as_bytes()) * size_of::<Entry>()
 }
 
 /// A parsed JSON text. In an object, each key is followed by its value.
@@ -79,15 +95,14 @@ impl<'t> Json<'t> {
     /// A part of the text, borrowed if possible. A copy spends the budget.
     fn cut(
         &self,
-        start: usize,
-        end: usize,
+        range: Range<usize>,
         budget: &mut Budget,
     ) -> Result<Cow<'t, str>, BudgetExceeded> {
         Ok(match &self.text {
-            Cow::Borrowed(text) => Cow::Borrowed(text.get(start..end).unwrap_or_default()),
+            Cow::Borrowed(text) => Cow::Borrowed(text.get(range).unwrap_or_default()),
             Cow::Owned(text) => {
-                budget.spend(end.saturating_sub(start))?;
-                Cow::Owned(text.get(start..end).unwrap_or_default().to_owned())
+                budget.spend(range.len())?;
+                Cow::Owned(text.get(range).unwrap_or_default().to_owned())
             }
         })
     }
@@ -95,7 +110,7 @@ impl<'t> Json<'t> {
     /// The source text of a number, string or key.
     pub fn source(&self, index: usize) -> &str {
         let entry = self.entry(index);
-        let text = entry.and_then(|entry| self.text.get(entry.start..entry.end));
+        let text = entry.and_then(|entry| self.text.get(entry.range()));
         text.unwrap_or_default()
     }
 
@@ -118,7 +133,7 @@ impl<'t> Json<'t> {
             return Ok(Cow::Owned(text));
         }
         match self.entry(index) {
-            Some(entry) => self.cut(entry.start, entry.end, budget),
+            Some(entry) => self.cut(entry.range(), budget),
             None => Ok(Cow::Borrowed("")),
         }
     }
@@ -142,12 +157,12 @@ impl<'t> Json<'t> {
 
     /// The direct children of an array or object.
     pub fn children(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
-        let end = self.entry(index).map_or(0, |entry| entry.next);
+        let end = self.entry(index).map_or(0, Entry::next);
         let mut at = index + 1;
         std::iter::from_fn(move || {
             let child = at;
             let entry = self.entry(child).filter(|_| child < end)?;
-            at = entry.next;
+            at = entry.next();
             Some(child)
         })
     }
@@ -161,11 +176,12 @@ impl<'t> Json<'t> {
         let Some(entry) = self.entry(index) else {
             return Ok(Cow::Borrowed(""));
         };
-        let (start, end) = match entry.kind {
-            Kind::Text(_) => (entry.start.saturating_sub(1), entry.end + 1),
-            _ => (entry.start, entry.end),
+        let Range { start, end } = entry.range();
+        let range = match entry.kind {
+            Kind::Text(_) => start.saturating_sub(1)..end + 1,
+            _ => start..end,
         };
-        let text = self.cut(start, end, budget)?;
+        let text = self.cut(range, budget)?;
         if self.is_minified {
             return Ok(text);
         }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::engine::test_support::run_sql;
-use crate::engine::{Put, QueueKey, engine_without_tasks};
+use crate::engine::{Claim, Put, QueueKey, engine_without_tasks};
 use crate::store::Arg;
 
 #[tokio::test]
@@ -126,6 +126,27 @@ SELECT 1000000 + n, 'tag ' || n, 1, 'missing' FROM numbers";
     let (found, resolved) = engine.repair(None).await.unwrap();
     assert_eq!(found.len(), resolved);
     assert!(resolved >= 600, "{resolved}");
+    assert_eq!(engine.check(None).await.unwrap(), []);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_waiting_poll_gets_the_jobs_that_a_repair_makes_available() {
+    let engine = engine_with_jobs().await;
+    run_sql(&engine, "UPDATE jobs SET state = {running}").await;
+    let polling = tokio::spawn({
+        let engine = engine.clone();
+        let claim = Claim::of(QueueKey::qless("a"), "w", 9);
+        async move { engine.claim_or_wait(claim, CHECK_TIME_MAX, None).await }
+    });
+    while !engine.subscriptions().any() {
+        tokio::task::yield_now().await;
+    }
+    engine.repair(None).await.unwrap();
+    let polled = timeout(CHECK_TIME_MAX / 2, polling)
+        .await
+        .expect("the poll was not woken");
+    assert_eq!(polled.unwrap().unwrap().len(), 3);
     assert_eq!(engine.check(None).await.unwrap(), []);
     engine.close().await;
 }

@@ -104,7 +104,8 @@ pub fn of_deleted_queues(work: &UnitOfWork, queues: &[(QueueId,)]) -> Statement 
 /// Finds complete jobs older than `jobs-history`.
 pub fn old_complete(work: &UnitOfWork) -> Statement {
     let oldest = work.now.plus_seconds(-work.config.number("jobs-history"));
-    Statement::new(FIND_OLD_COMPLETE, [oldest.0.into(), BATCH.into()])
+    let batch = work.batch_max();
+    Statement::new(FIND_OLD_COMPLETE, [oldest.0.into(), batch.into()])
 }
 
 impl Engine {
@@ -134,7 +135,10 @@ pub fn surplus_complete(work: &UnitOfWork) -> Statement {
     // The stored counters do not include this transaction's changes yet.
     let kept =
         kept_complete(&work.config).saturating_sub(work.counters.pending_change(State::Complete));
-    Statement::new(FIND_SURPLUS_COMPLETE, [kept.into(), BATCH.into()])
+    Statement::new(
+        FIND_SURPLUS_COMPLETE,
+        [kept.into(), work.batch_max().into()],
+    )
 }
 
 /// A job to delete.

@@ -8,8 +8,8 @@ use crate::engine::model::history::History;
 use crate::engine::model::job::QueueId;
 use crate::engine::model::long_bodies::body;
 use crate::engine::model::record::Record;
-use crate::engine::queries::batch_size::BatchSizer;
-use crate::memory::{self, Reserved, SMALL_MAX};
+use crate::engine::queries::batch_size::{BatchSizer, reserve_rows};
+use crate::memory::Reserved;
 use crate::query::Hint;
 use crate::store::{Row, Statement, StoreError};
 
@@ -74,10 +74,8 @@ impl Engine {
         let bytes: i64 = sizes.iter().take(fitting).sum();
         let bytes = usize::try_from(bytes).unwrap_or_default();
         let reserved = match reservation {
-            Reservation::PerBatch if bytes > SMALL_MAX => {
-                memory::reserve_until_dropped(2 * bytes).await?
-            }
-            Reservation::PerBatch | Reservation::ByCaller => Reserved::default(),
+            Reservation::PerBatch => reserve_rows(bytes).await?,
+            Reservation::ByCaller => Reserved::default(),
         };
         let rows = self.readers().rows(statement(Part::Whole, fitting)).await?;
         let records = rows.iter().map(record).collect::<Result<_, _>>()?;

@@ -1,16 +1,36 @@
 //! Records by label.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
 use crate::engine::Engine;
 use crate::engine::error::Result;
+use crate::engine::model::job::QueueId;
 use crate::engine::model::page::{Direction, PageOf, PageStart, PageStatements, Position, Range};
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
 use crate::engine::queries::job_pages::time_args;
 use crate::engine::queries::record_batches::{record, records};
-use crate::store::{Arg, Row, Statement};
+use crate::store::{Arg, Row, Statement, StoreError};
 
 /// The most labels that are listed; the rarest are left out.
 const LABELS_MAX: i64 = 200;
+
+/// The most records that are counted by label for each request.
+const COUNTED_MAX: i64 = 50_000;
+
+/// Large queues whose labels are kept.
+const COUNTED_QUEUES_MAX: usize = 64;
+
+/// For how long requests share the counts of a large queue, unless counting took longer than a tenth of this.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// Time limit for counting the labels of a large queue, and for waiting until those of others are counted.
+const LABELS_TIME_MAX: Duration = Duration::from_secs(4);
 
 /// The number of records with a label; those without one are counted together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,23 +50,66 @@ pub enum LabelFilter {
 }
 
 impl Engine {
-    /// The number of records per label, most frequent label first.
+    /// The number of records per label, most frequent label first. In a large queue, requests share the numbers, which
+    /// can be some seconds old; there are none if counting takes longer than 4 s.
     ///
     /// # Errors
     /// [`NoSuchQueue`](crate::engine::Error).
-    pub async fn labels(&self, queue: &Queue) -> Result<Vec<LabelCounts>> {
-        let args = [
-            self.existing_queue_id(queue).await?.into(),
-            LABELS_MAX.into(),
-        ];
-        let rows = self.readers().rows(Statement::new(LABELS, args)).await?;
-        let labeled = |row: &Row| {
-            Ok(LabelCounts {
-                label: row.text_or_null(0)?,
-                count: row.int(1)?,
-            })
+    pub async fn labels(&self, queue: &Queue) -> Result<Arc<[LabelCounts]>> {
+        let id = self.existing_queue_id(queue).await?;
+        if self.count_records(queue).await? <= COUNTED_MAX {
+            let rows = self.readers().rows(count_labels(id)).await?;
+            return labels(&rows);
+        }
+        // In a task of its own, and not with the reads for guests: others wait for it.
+        let engine = self.for_task();
+        let counted = tokio::spawn(async move {
+            let counted = engine.0.long_reads.counted_labels.0.lock();
+            let turn = timeout(LABELS_TIME_MAX, counted).await;
+            let mut counted = turn.map_err(|_| StoreError::Timeout)?;
+            counted.retain(|_, (until, _)| Instant::now() < *until);
+            if let Some((_, labels)) = counted.get(&id) {
+                return Ok(Arc::clone(labels));
+            }
+            let began = Instant::now();
+            let batch = vec![count_labels(id)];
+            let rows = match engine.readers().read_within(LABELS_TIME_MAX, batch).await {
+                Err(error) if error.is_slow() => Vec::new(),
+                read => read?.pop().unwrap_or_default().rows,
+            };
+            let labels = labels(&rows)?;
+            if counted.len() < COUNTED_QUEUES_MAX {
+                let fresh = FRESH.max(began.elapsed() * 10);
+                counted.insert(id, (Instant::now() + fresh, Arc::clone(&labels)));
+            }
+            Ok(labels)
+        });
+        counted.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    async fn count_records(&self, queue: &Queue) -> Result<i64> {
+        let counts = self.queue(&queue.key, None).await?;
+        Ok(counts.map_or(0, |queue| queue.counts.records))
+    }
+
+    /// The number of records with this label, or without one.
+    async fn count_of(&self, queue: &Queue, label: Option<&str>) -> Result<i64> {
+        let id = self.existing_queue_id(queue).await?.into();
+        let count = match label {
+            Some(label) => Statement::new(COUNT_LABELED, [id, label.into()]),
+            None => Statement::new(COUNT_OTHERS, [id]),
         };
-        rows.iter().map(labeled).collect()
+        let rows = if self.count_records(queue).await? <= COUNTED_MAX {
+            self.readers().rows(count).await?
+        } else {
+            let frequent = self.labels(queue).await?;
+            if let Some(known) = frequent.iter().find(|it| it.label.as_deref() == label) {
+                return Ok(known.count);
+            }
+            let reading = self.readers().read_within(LABELS_TIME_MAX, vec![count]);
+            reading.await?.pop().unwrap_or_default().rows
+        };
+        rows.first().map_or(Ok(0), |row| Ok(row.int(0)?))
     }
 
     /// A page of records with shortened texts, least recently modified first, and their total number.
@@ -60,16 +123,14 @@ impl Engine {
         place: PageStart,
         limit: usize,
     ) -> Result<(PageOf<Record>, i64)> {
-        let (list, count) = match which {
-            LabelFilter::All => (&ALL, COUNT_ALL),
-            LabelFilter::Labeled(_) => (&LABELED, COUNT_LABELED),
-            LabelFilter::Others => (&OTHERS, COUNT_OTHERS),
+        let list = match which {
+            LabelFilter::All => &ALL,
+            LabelFilter::Labeled(_) => &LABELED,
+            LabelFilter::Others => &OTHERS,
         };
         let id = self.existing_queue_id(queue).await?;
-        let mut count = Statement::new(count, [id.into()]);
         let mut of: Vec<Arg> = vec![id.into()];
         if let LabelFilter::Labeled(label) = which {
-            count = count.with(label.as_str());
             of.push(label.as_str().into());
         }
         let args = |range: Range| time_args(range, &of);
@@ -77,11 +138,34 @@ impl Engine {
         let position = |record: &Record| Position::at(record.modified.0, record.seq);
         let page = self.page_of(list, place, limit, args, parse, position);
         let page = page.await?;
-        let rows = self.readers().rows(count).await?;
-        let count = rows.first().map_or(Ok(0), |row| row.int(0))?;
+        let count = match which {
+            LabelFilter::All => self.count_records(queue).await?,
+            LabelFilter::Labeled(label) => self.count_of(queue, Some(label)).await?,
+            LabelFilter::Others => self.count_of(queue, None).await?,
+        };
         Ok((page, count))
     }
 }
+
+fn count_labels(queue: QueueId) -> Statement {
+    Statement::new(LABELS, [queue.into(), LABELS_MAX.into()])
+}
+
+fn labels(rows: &[Row]) -> Result<Arc<[LabelCounts]>> {
+    let labeled = |row: &Row| {
+        Ok(LabelCounts {
+            label: row.text_or_null(0)?,
+            count: row.int(1)?,
+        })
+    };
+    rows.iter().map(labeled).collect()
+}
+
+/// The labels of large queues, and until when they are fresh.
+#[derive(Debug, Default)]
+pub struct CountedLabels(Mutex<HashMap<QueueId, FreshLabels>>);
+
+type FreshLabels = (Instant, Arc<[LabelCounts]>);
 
 const LABELS: &str = "
 SELECT label, count(*) FROM jobs WHERE queue = $1 AND state = {record}
@@ -129,7 +213,6 @@ const OTHERS: PageStatements = PageStatements {
     ),
 };
 
-const COUNT_ALL: &str = "SELECT count(*) FROM jobs WHERE queue = $1 AND state = {record}";
 const COUNT_LABELED: &str =
     "SELECT count(*) FROM jobs WHERE queue = $1 AND state = {record} AND label = $2";
 const COUNT_OTHERS: &str =

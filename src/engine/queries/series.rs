@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
+
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
@@ -210,8 +212,18 @@ impl Engine {
         Ok(found)
     }
 
-    /// The time of the last failure, to the minute; for older ones to the hour or the day. `None` if no longer stored.
+    /// The time of the last failure, to the minute; for older ones, or if very many queues have failures, to the hour or
+    /// the day. `None` if no longer stored.
+    ///
+    /// # Errors
+    /// [`Error::Busy`](crate::engine::Error::Busy), if the same read for others takes too long.
     pub async fn last_failure(&self) -> Result<Option<Time>> {
+        let read = |engine: Engine| async move { engine.read_last_failure().await }.boxed();
+        let last = self.share(|it| &it.last_failure, (), read).await?;
+        Ok(*last)
+    }
+
+    async fn read_last_failure(&self) -> Result<Option<Time>> {
         self.store_deferred().await;
         let day = self.readers().rows(Statement::new(LAST_DAY, [])).await?;
         let Some(day) = day.first().map_or(Ok(None), |row| row.int_or_null(0))? else {
@@ -220,11 +232,14 @@ impl Engine {
         let first = day.saturating_mul(24 * HOUR);
         let last = |kind: Kind, unit: i64| {
             let (from, to) = (first / unit, first / unit + 24 * HOUR / unit);
-            let args = [kind as i64, from, to, FAILED].map(Into::into);
+            let args = [kind as i64, from, to, FAILED, day].map(Into::into);
             Statement::new(LAST, args)
         };
         let batch = vec![last(Kind::Minute, 1), last(Kind::Hour, HOUR)];
-        let answers = self.readers().read(batch).await?;
+        let answers = match self.readers().read_within(ALL_QUEUES_TIME_MAX, batch).await {
+            Err(error) if error.is_slow() => Vec::new(),
+            read => read?,
+        };
         let mut latest = first;
         for (answer, unit) in answers.iter().zip([1, HOUR]) {
             let found = answer.rows.first();
@@ -301,8 +316,11 @@ WHERE t.kind = {kind_minute} AND t.queue = k.int(0) AND t.day >= $2 AND t.day < 
 const LAST_DAY: &str =
     "SELECT max(day) FROM tallies WHERE kind = {kind_outcome} AND slot = {failures} AND n > 0";
 
+// Queue 0 has the time series of deleted queues.
 const LAST: &str = "
-SELECT max(t.day) FROM (SELECT id FROM queues UNION ALL SELECT 0) AS q CROSS JOIN tallies AS t
+SELECT max(t.day)
+FROM (SELECT 0 AS id UNION SELECT queue FROM tallies
+    WHERE kind = {kind_outcome} AND day = $5 AND slot = {failures} AND n > 0) AS q CROSS JOIN tallies AS t
 WHERE t.kind = $1 AND t.queue = q.id AND t.day >= $2 AND t.day < $3 AND t.slot = $4";
 
 #[cfg(test)]

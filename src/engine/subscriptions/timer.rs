@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -19,6 +20,13 @@ pub const QUEUES_PER_STATEMENT: usize = 200;
 
 /// Jobs of a queue that are counted to wake subscribers.
 const WAKE_MAX: i64 = 1_000;
+
+/// Reads by queue at once. They do not wait for lists, because they decide when a poll gets its job, but leave
+/// connections for other reads by key.
+static READING: Semaphore = Semaphore::const_new(2);
+
+/// How long a read by queue waits for others.
+const READ_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The delay before the next attempt when the database cannot be read.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -152,7 +160,11 @@ impl Engine {
         let statement = Statement::of_rows(sql, &ids);
         let statement = args.iter().fold(statement, |it, arg| it.with(*arg));
         let mut found = Vec::with_capacity(ids.len());
-        for row in self.readers().rows(statement).await? {
+        let reading = timeout(READ_WAIT_MAX, READING.acquire()).await;
+        let Ok(Ok(_reading)) = reading else {
+            return Err(Error::Busy);
+        };
+        for row in self.readers().keyed_rows(statement).await? {
             if let Some(queue) = known.get(&row.int(0)?) {
                 found.push((queue.clone(), row));
             }

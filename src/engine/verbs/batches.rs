@@ -1,5 +1,7 @@
 //! Splits many jobs over several transactions.
 
+use std::ops::Range;
+
 use crate::engine::unit_of_work::Needs;
 
 /// Jobs moved out of a list per transaction.
@@ -20,8 +22,28 @@ const EACH_RELATIONS_MAX: usize = 1_000;
 /// Limit per transaction on the searches for runs of cron expressions.
 const EACH_SEARCHES_MAX: usize = 10;
 
+/// What the next items need, from the place `done` on: as many as fit into a transaction, at most `max`. Also returns
+/// their places.
+pub fn next_needs<I>(
+    items: &[I],
+    done: usize,
+    max: usize,
+    need: impl Fn(&mut Needs, &I),
+) -> (Needs, Range<usize>) {
+    let (mut needs, mut next) = (Needs::default(), done);
+    while let Some(item) = items.get(next)
+        && next - done < max
+        && has_room(&needs)
+    {
+        need(&mut needs, item);
+        next += 1;
+    }
+    needs.divisible = next - done > 1;
+    (needs, done..next)
+}
+
 /// Whether another item fits into a transaction with these needs.
-pub fn has_room(needs: &Needs) -> bool {
+fn has_room(needs: &Needs) -> bool {
     needs.bytes < EACH_BYTES_MAX
         && needs.relations < EACH_RELATIONS_MAX
         && needs.searches < EACH_SEARCHES_MAX

@@ -7,6 +7,8 @@ pub mod wait;
 use std::collections::HashSet;
 use std::time::Duration;
 
+use tokio::time::timeout;
+
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{RESPONSE_BYTES_MAX, Result};
@@ -89,6 +91,12 @@ impl Claim {
 
 /// Maximum number of retries of a claim that got nothing although jobs are available.
 const ATTEMPTS_MAX: u32 = 3;
+
+/// How long such a claim waits to find out whether jobs are available.
+const LOCKED_WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// What each further queue adds to the weight of a claim on Postgres, which takes one to three statements per queue.
+const WEIGHT_OF_QUEUE: usize = 8;
 
 /// The delay between these retries.
 const RETRY_DELAY: Duration = Duration::from_millis(4);
@@ -228,8 +236,10 @@ impl Engine {
             return false;
         }
         *attempts += 1;
-        let available = self.available(&claim.queues, self.now(None), 1).await;
-        let has_jobs = available.is_ok_and(|found| found.iter().any(|(_, n)| *n > 0));
+        let available = self.available(&claim.queues, self.now(None), 1);
+        let available = timeout(LOCKED_WAIT_MAX, available).await;
+        let has_jobs =
+            available.is_ok_and(|read| read.is_ok_and(|found| found.iter().any(|(_, n)| *n > 0)));
         if has_jobs {
             tokio::time::sleep(RETRY_DELAY).await;
         }
@@ -247,8 +257,12 @@ impl Engine {
             ..Needs::default()
         };
         let items = claim.count_per_queue() * claim.queues.len();
+        let statements = match self.readers().is_shared() {
+            true => claim.queues.len().saturating_sub(1) * WEIGHT_OF_QUEUE,
+            false => 0,
+        };
         let verb = move |work: &mut UnitOfWork| lease::claim(work, &claim, attempt);
-        self.write(needs, now, items, verb).await
+        self.write(needs, now, items + statements, verb).await
     }
 }
 

@@ -2,6 +2,17 @@
 
 use super::{Entry, Kind, Malformed};
 
+/// The most entries that a text can have: one for each value and each key. Signs within strings count, too.
+pub fn entries_max(text: &[u8]) -> usize {
+    let begins = |sign: &&u8| matches!(**sign, b',' | b':' | b'[' | b'{');
+    1 + text.iter().filter(begins).count()
+}
+
+/// A position or an index; texts are shorter than 4 GiB.
+fn short(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
+}
+
 /// The state of the pass, and its result.
 pub struct Reader<'t> {
     bytes: &'t [u8],
@@ -30,7 +41,11 @@ impl Reader<'_> {
             bytes: text.as_bytes(),
             at: 0,
             keeps_entries,
-            entries: Vec::new(),
+            // At once, because a list that grows is copied to one of twice the size.
+            entries: match keeps_entries {
+                true => Vec::with_capacity(entries_max(text.as_bytes())),
+                false => Vec::new(),
+            },
             open: Vec::new(),
             closers: Vec::new(),
             is_minified: true,
@@ -62,12 +77,11 @@ impl Reader<'_> {
         if !self.keeps_entries {
             return;
         }
-        let next = self.entries.len() + 1;
         self.entries.push(Entry {
             kind,
-            start,
-            end,
-            next,
+            start: short(start),
+            end: short(end),
+            next: short(self.entries.len() + 1),
         });
     }
 
@@ -141,8 +155,8 @@ impl Reader<'_> {
             let (end, next) = (self.at, self.entries.len());
             let index = self.open.pop();
             if let Some(entry) = index.and_then(|index| self.entries.get_mut(index)) {
-                entry.end = end;
-                entry.next = next;
+                entry.end = short(end);
+                entry.next = short(next);
             }
         }
     }

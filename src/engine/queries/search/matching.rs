@@ -12,7 +12,7 @@ use crate::engine::error::Result;
 use crate::engine::model::job::{Job, Protocol, State};
 use crate::engine::model::long_bodies::BODIES;
 use crate::engine::model::queue::Queue;
-use crate::engine::queries::batch_size::BatchSizer;
+use crate::engine::queries::batch_size::{BatchSizer, reserve_rows};
 use crate::engine::queries::evaluate::{Allowance, Evaluated};
 use crate::search::{Body, JobFacts, Search};
 use crate::store::Statement;
@@ -133,13 +133,18 @@ impl Engine {
                 break;
             }
             let sizes: Vec<i64> = open.iter().map(|(_, row)| row.bytes).collect();
-            let (batch, rest) = open.split_at(BatchSizer::fitting(&sizes).min(open.len()));
+            let fitting = BatchSizer::fitting(&sizes).min(open.len());
+            let (batch, rest) = open.split_at(fitting);
+            let bytes = usize::try_from(sizes.iter().take(fitting).sum::<i64>());
+            let reserved = reserve_rows(bytes.unwrap_or_default()).await?;
             let bodies = self.bodies(batch).await?;
             budget.bytes += bodies.iter().map(String::len).sum::<usize>();
             let indexes = batch.iter().map(|(index, _)| *index);
             let bodies: Vec<(usize, String)> = indexes.zip(bodies).collect();
             let (of, evaluated) = (search.clone(), Arc::clone(rows));
             let results = budget.allowance.run(move |work| {
+                // Until the evaluation ends, even if the client disconnects.
+                let _ = &reserved;
                 each(&bodies, |(index, body)| {
                     let row = evaluated.get(*index);
                     let Some((row, queue)) = row.and_then(|row| Some((row, row.queue.as_ref()?)))

@@ -1,5 +1,6 @@
 //! A claim that waits for jobs (long poll).
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
@@ -64,15 +65,19 @@ impl Engine {
                 self.pass_on_wake_up(queue, &jobs);
                 return Ok(jobs);
             }
-            if now.is_none() {
-                let update = self
-                    .subscriptions()
-                    .begin_timer_update(&subscription.queues);
-                self.set_timer(&update.queues, checked_at).await;
-                update.done();
-            }
+            // At the same time, because the read may have to wait.
+            let set_timer = async {
+                if now.is_none() {
+                    let subscriptions = self.subscriptions();
+                    let update = subscriptions.begin_timer_update(&subscription.queues);
+                    self.set_timer(&update.queues, checked_at).await;
+                    update.done();
+                }
+                std::future::pending::<Infallible>().await
+            };
             let woken = tokio::select! {
                 woken = timeout_at(until, wake_up) => woken,
+                never = set_timer => match never {},
                 // The token has expired: the next claim fails.
                 () = self.clock_reaches(expiry) => continue,
                 () = self.polls_stopped() => return Ok(jobs),

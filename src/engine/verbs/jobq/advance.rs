@@ -9,6 +9,7 @@ use crate::engine::model::record::{Record, state_text};
 use crate::engine::queries::evaluate;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::jobq::changes::{RecordMemory, find_record, needs_of_record, set_state};
+use crate::memory::{self, Reserved, SMALL_MAX};
 use crate::query;
 
 /// The result of a compare-and-set.
@@ -53,6 +54,11 @@ impl Engine {
             memory.reserve(record.bytes(), true).await?;
             // Most states match byte for byte. Comparing others as JSON takes time, so it runs outside the transaction.
             let state = Arc::<str>::from(record.state_text());
+            let parsed = query::parsed_bytes(&state) + query::parsed_bytes(&old);
+            let reserved = match parsed > SMALL_MAX {
+                true => memory::reserve_until_dropped(parsed).await?,
+                false => Reserved::default(),
+            };
             let compare = {
                 let state = Arc::clone(&state);
                 // Held until the end even if the client disconnects. Parsed JSON can occupy much memory.
@@ -60,7 +66,7 @@ impl Engine {
                     .await
                     .ok_or(Error::Unavailable)?;
                 move || {
-                    let _permit = permit;
+                    let (_permit, _reserved) = (permit, reserved);
                     query::are_equal(&state, &old)
                 }
             };
