@@ -301,6 +301,7 @@ fn routes(
     );
     dashboard.sends_alerts = settings.alerts.is_some();
     dashboard.failure_link = settings.failure_link.clone();
+    dashboard.jobq_body_max = settings.jobq_body_max;
     let gauges = Gauges::default();
     let monitor = Monitor::new(
         engine.clone(),

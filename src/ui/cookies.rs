@@ -88,9 +88,33 @@ pub fn failures_seen(until: i64) -> String {
 
 /// The time until which the user has seen the failures, in a `Cookie` header.
 pub fn get_failures_seen(header: &str) -> Option<i64> {
-    get(header, FAILURES_SEEN)?.parse().ok()
+    let until: i64 = get(header, FAILURES_SEEN)?.parse().ok()?;
+    // The user can choose any value. Postgres could not subtract a negative one from other times.
+    Some(until.max(0))
 }
 
 fn set(name: &str, value: &str, age_s: i64, same_site: &str) -> String {
     format!("{name}={value}; Path=/ui; Max-Age={age_s}; HttpOnly; SameSite={same_site}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_until_which_failures_were_seen_is_not_negative() {
+        let seen = |value: &str| get_failures_seen(&format!("a=b; {FAILURES_SEEN}={value}"));
+        for (value, until) in [
+            ("1700000000000000", Some(1_700_000_000_000_000)),
+            ("0", Some(0)),
+            ("-1", Some(0)),
+            ("-9223372036854775808", Some(0)),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("9223372036854775808", None),
+            ("", None),
+        ] {
+            assert_eq!(seen(value), until, "{value}");
+        }
+        assert_eq!(get_failures_seen(""), None);
+    }
 }

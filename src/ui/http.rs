@@ -94,6 +94,9 @@ pub struct Dashboard {
     pub sends_alerts: bool,
     /// Links from failures to a tracker.
     pub failure_link: Option<FailureLink>,
+    /// Maximum size of a payload, a state or an event in a form of Jobq, in bytes: that of a Jobq request.
+    #[from_ref(skip)]
+    pub jobq_body_max: usize,
     /// The exports of jobs that are running.
     export_slots: ExportSlots,
     pub leptos: LeptosOptions,
@@ -121,6 +124,7 @@ impl Dashboard {
             clients,
             sends_alerts: false,
             failure_link: None,
+            jobq_body_max: usize::MAX,
             export_slots: ExportSlots::default(),
             leptos: assets.leptos_options(),
             assets,

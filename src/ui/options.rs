@@ -81,7 +81,7 @@ pub const OF_SERVER: [OptionDescription; 9] = [
         name: "max-worker-age",
         unit: Unit::Seconds,
         about: "How long an inactive worker stays in the lists.",
-        effect: "Workers inactive for longer are hidden until they ask for jobs or send a heartbeat.",
+        effect: "Workers inactive for longer are hidden until they try to claim a job or send a heartbeat.",
     },
     OptionDescription {
         name: "application",

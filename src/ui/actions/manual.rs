@@ -7,11 +7,13 @@ use leptos::server_fn::ServerFn;
 use super::input::{optional, seconds};
 use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
-use crate::blocking::block_in_place_if_many;
-use crate::engine::{EffectiveState, Engine, JobKey, SeenJob, Time};
+use crate::blocking::poll_blocking_if_many;
+use crate::engine::{EffectiveState, Engine, Error, JobKey, SeenJob, Time};
+use crate::memory::{Reserved, SMALL_MAX, reserve_until_dropped};
 use crate::query::minified;
 use crate::ui::context::sentence;
 use crate::ui::error::PageError;
+use crate::ui::pages::edit::load::EDITED_BYTES_MAX;
 use crate::ui::pages::edit::model::{EditedJob, RejectedEdit};
 
 /// `POST /ui/edit`
@@ -61,11 +63,28 @@ async fn new_payload(engine: &Engine, form: &EditedJob) -> Result<Option<String>
         return Ok(None);
     };
     let typed = minified(typed).map_err(|why| format!("the payload is not valid JSON: {why}"))?;
-    let job = engine.job(&JobKey::qless(&form.id)).await;
-    let job = job.map_err(|error| error.to_string())?;
-    let same = |body: &str| minified(body).is_ok_and(|stored| stored == typed);
-    let is_same = job.is_some_and(|job| block_in_place_if_many(job.body.len(), || same(&job.body)));
+    let key = JobKey::qless(&form.id);
+    let is_same = Box::pin(has_payload(engine, &key, &typed)).await;
+    let is_same = is_same.map_err(|error| error.to_string())?;
     Ok((!is_same).then_some(typed))
+}
+
+/// Whether this JSON without whitespace is the payload of the job. A payload that is too large for the page is not
+/// compared: the page did not show it, so whatever the form contains replaces it.
+async fn has_payload(engine: &Engine, key: &JobKey, typed: &str) -> Result<bool, Error> {
+    let bytes = engine.body_bytes(key).await?;
+    let Some(bytes) = bytes.filter(|bytes| *bytes <= EDITED_BYTES_MAX) else {
+        return Ok(false);
+    };
+    // For the payload and its copy without whitespace, until they have been compared.
+    let _reserved = match bytes > SMALL_MAX {
+        true => reserve_until_dropped(2 * bytes).await?,
+        false => Reserved::default(),
+    };
+    let body = engine.body_up_to(key, bytes).await?;
+    let compare =
+        async { body.is_some_and(|body| minified(&body).is_ok_and(|stored| stored == typed)) };
+    Ok(poll_blocking_if_many(bytes, compare).await)
 }
 
 /// The job as the page has shown it.

@@ -30,7 +30,7 @@ pub async fn put(engine: &Engine, form: NewJob) -> Result<String, RejectedJob> {
     let put = async {
         let job = read(&form)?;
         if let Some(id) = &job.id {
-            let existing = engine.job(&JobKey::qless(id)).await;
+            let existing = engine.body_bytes(&JobKey::qless(id)).await;
             if existing.map_err(|error| error.to_string())?.is_some() {
                 return Err(format!("job “{id}” already exists"));
             }

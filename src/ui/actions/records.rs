@@ -35,18 +35,20 @@ const fn change(name: &'static str) -> Action {
     })
 }
 
-/// Creates a record and returns its ID.
+/// Creates a record and returns its ID. Payload and state have at most `bytes_max` bytes each.
 pub async fn create_record(
     engine: &Engine,
     queue: &QueueRef,
     form: &NewRecord,
+    bytes_max: usize,
 ) -> Result<i64, RecordFormError> {
     let refuse = |wrong: RecordFieldErrors| RecordFormError::Create(form.clone(), wrong);
+    let payload = minified("The payload", &form.payload, bytes_max);
     let state = match form.state.trim() {
-        "" => NO_STATE,
-        state => state,
+        "" => Ok(NO_STATE.to_owned()),
+        state => minified("The state", state, bytes_max),
     };
-    let (payload, state) = match (minified(&form.payload), minified(state)) {
+    let (payload, state) = match (payload, state) {
         (Ok(payload), Ok(state)) => (payload, state),
         (payload, state) => {
             return Err(refuse(RecordFieldErrors {
@@ -68,16 +70,17 @@ pub async fn create_record(
     Ok(created.id)
 }
 
-/// Changes a record and returns the message.
+/// Changes a record and returns the message. States and events have at most `bytes_max` bytes each.
 pub async fn change_record(
     engine: &Engine,
     queue: &QueueRef,
     id: &str,
     change: Change,
+    bytes_max: usize,
 ) -> Result<String, RecordFormError> {
     match change {
-        Change::State { old, new } => set_state(engine, queue, id, old, new).await,
-        Change::Event { event } => append_event(engine, queue, id, event).await,
+        Change::State { old, new } => set_state(engine, queue, id, old, new, bytes_max).await,
+        Change::Event { event } => append_event(engine, queue, id, event, bytes_max).await,
     }
 }
 
@@ -87,8 +90,10 @@ async fn set_state(
     id: &str,
     old: String,
     new: String,
+    bytes_max: usize,
 ) -> Result<String, RecordFormError> {
-    let texts = minified(&old).and_then(|old| Ok((old, minified(&new)?)));
+    let texts = minified("The expected state", &old, bytes_max)
+        .and_then(|old| Ok((old, minified("The new state", &new, bytes_max)?)));
     let done = match texts {
         Ok((old, new)) => {
             let swap = async {
@@ -120,8 +125,9 @@ async fn append_event(
     queue: &QueueRef,
     id: &str,
     event: String,
+    bytes_max: usize,
 ) -> Result<String, RecordFormError> {
-    let done = match minified(&event) {
+    let done = match minified("The event", &event, bytes_max) {
         Ok(text) => {
             let append = async {
                 let queue = engine.record_queue(&queue.name).await?;
@@ -151,11 +157,14 @@ fn record_id(id: &str) -> Result<i64> {
     number(id).ok_or_else(|| Error::NoSuchJob { id: id.to_owned() })
 }
 
-/// The text as JSON without whitespace.
+/// The text of a field as JSON without whitespace.
 ///
 /// # Errors
-/// Where the text stops being JSON, as a sentence.
-fn minified(text: &str) -> Result<String, String> {
+/// That the text is longer than `bytes_max`, or where it stops being JSON, as a sentence.
+fn minified(field: &str, text: &str, bytes_max: usize) -> Result<String, String> {
+    if text.len() > bytes_max {
+        return Err(format!("{field} must not exceed {bytes_max} bytes."));
+    }
     if text.trim().is_empty() {
         return Err("Enter JSON. For no value, enter null.".to_owned());
     }
@@ -174,14 +183,22 @@ mod tests {
 
     #[test]
     fn errors_name_the_place_where_the_text_stops_being_json() {
+        let of = |text: &str| minified("The state", text, 100);
         assert_eq!(
-            minified("{\"a\": }"),
+            of("{\"a\": }"),
             Err("Not valid JSON: see line 1, column 7.".to_owned())
         );
         assert_eq!(
-            minified("{\"a\""),
+            of("{\"a\""),
             Err("Not valid JSON: it ends too early.".to_owned())
         );
-        assert_eq!(minified("[ 1.0 ]"), Ok("[1.0]".to_owned()));
+        assert_eq!(of("[ 1.0 ]"), Ok("[1.0]".to_owned()));
+    }
+
+    #[test]
+    fn a_text_has_a_maximum_size() {
+        let of = |bytes_max: usize| minified("The state", "[ 1 ]", bytes_max);
+        assert_eq!(of(5), Ok("[1]".to_owned()));
+        assert_eq!(of(4), Err("The state must not exceed 4 bytes.".to_owned()));
     }
 }

@@ -24,7 +24,7 @@ use crate::ui::cookies;
 use crate::ui::error::PageError;
 use crate::ui::http::authentication::{Principal, RequestInfo, accepts};
 use crate::ui::http::compression::with_slot;
-use crate::ui::http::large_forms::{WHY_CHARS_MAX, process};
+use crate::ui::http::large_forms::{WHY_CHARS_MAX, end_processing, process};
 use crate::ui::http::page_slots::{PageClient, PageSlot};
 use crate::ui::http::{Dashboard, provide_page_context};
 use crate::ui::page_request::{Flash, PageRequest, page_request};
@@ -204,6 +204,7 @@ pub async fn take_slot(
     uri: &Uri,
     info: &RequestInfo,
 ) -> Result<PageSlot, Response> {
+    end_processing();
     let user = info.principal.as_ref();
     let slot = dashboard
         .page_slots

@@ -1,11 +1,12 @@
 //! Forms with long texts: they are parsed and rendered without delaying other requests, and a page that shows a rejected
 //! form again contains only its first 1 MiB.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::response::Response;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task_local;
 use tokio::time::timeout;
 
 use super::client_slots::ClientSlots;
@@ -24,6 +25,11 @@ const AT_ONCE: usize = 2;
 static PROCESSING: Semaphore = Semaphore::const_new(AT_ONCE);
 
 static PROCESSING_OF_OTHERS: Semaphore = Semaphore::const_new(AT_ONCE);
+
+task_local! {
+    /// The permit of the large form of this task, until [`end_processing`].
+    static PERMIT: Mutex<Option<SemaphorePermit<'static>>>;
+}
 
 /// Each client waits only for one of its own large forms, which can wait for a page slot or the database.
 static OWN: LazyLock<ClientSlots<PageClient>> =
@@ -64,10 +70,23 @@ pub async fn process(
     let waiting = timeout(WAIT_MAX, async {
         (request.slot().await, processing.acquire().await)
     });
-    let Ok(_permits) = waiting.await else {
+    let Ok((_own, permit)) = waiting.await else {
         return busy();
     };
-    blocking::poll_blocking(response).await
+    let permit = Mutex::new(permit.ok());
+    PERMIT
+        .scope(permit, blocking::poll_blocking(response))
+        .await
+}
+
+/// Lets the form of another client begin, because that of this task waits for a slot of its page. The slot then limits
+/// how many pages are rendered. Does nothing in a task without a large form.
+pub fn end_processing() {
+    let permit = PERMIT.try_with(|permit| {
+        let mut permit = permit.lock().unwrap_or_else(PoisonError::into_inner);
+        permit.take()
+    });
+    drop(permit);
 }
 
 /// A rejected form that its page shows again.
@@ -176,9 +195,12 @@ fn cut<'a>(fields: impl IntoIterator<Item = &'a mut String>) -> bool {
 #[cfg(test)]
 mod tests {
     use std::future::pending;
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::sync::Arc;
 
     use axum::http::StatusCode;
     use futures::FutureExt;
+    use tokio::sync::Notify;
 
     use super::*;
     use crate::ui::pages::put::model::NewJob;
@@ -222,6 +244,31 @@ mod tests {
         let refused = form("ada").now_or_never().expect("it does not wait");
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert!(form("olga").now_or_never().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_form_that_waits_for_its_page_lets_another_one_begin() {
+        let waits = Arc::new(Notify::new());
+        let form = |host: u8| {
+            let client = PageClient::Guest(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)));
+            let waits = Arc::clone(&waits);
+            let response = async move {
+                end_processing();
+                waits.notify_one();
+                pending::<Response>().await
+            };
+            Box::pin(process(memory::SMALL_MAX + 1, client, response))
+        };
+        let mut begun = Vec::new();
+        for host in 0..8 {
+            let mut form = form(host);
+            tokio::select! {
+                _ = &mut form => panic!("form {host} was refused"),
+                () = waits.notified() => {}
+            }
+            begun.push(form);
+        }
+        assert!(begun.len() > AT_ONCE);
     }
 
     #[test]

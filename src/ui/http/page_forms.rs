@@ -127,7 +127,8 @@ pub async fn create_record(
         return forbid(dashboard, info, CREATE_RECORD.role).await;
     }
     let (queue, _) = PageRequest::at(info.uri.path()).queue();
-    match create(&info.engine(&dashboard), &queue, &form).await {
+    let (engine, bytes_max) = (info.engine(&dashboard), dashboard.jobq_body_max);
+    match create(&engine, &queue, &form, bytes_max).await {
         Ok(id) => {
             let page = urls::job(&queue, &id.to_string());
             redirect_with_message(&info, &page, format!("Job {id} created."))
@@ -152,7 +153,8 @@ pub async fn change(
         Change::State { .. } => "State set.",
         Change::Event { .. } => "Event added to the log.",
     };
-    match change_record(&info.engine(&dashboard), &queue, &id, form).await {
+    let (engine, bytes_max) = (info.engine(&dashboard), dashboard.jobq_body_max);
+    match change_record(&engine, &queue, &id, form, bytes_max).await {
         Ok(message) => {
             info.set_outcome(true, outcome);
             redirect_with_message(&info, &urls::job(&queue, &id), message)

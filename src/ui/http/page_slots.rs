@@ -131,10 +131,13 @@ impl Slot for PageSlot {
     }
 }
 
+/// Seconds after which a client that had to wait too long should try again.
+pub const RETRY_AFTER: &str = "5";
+
 /// The response if a client must wait too long.
 pub fn busy() -> Response {
     let why = "Too many pages are requested at the same time. Try again in a moment.\n";
-    let later = [(header::RETRY_AFTER, "5")];
+    let later = [(header::RETRY_AFTER, RETRY_AFTER)];
     (StatusCode::SERVICE_UNAVAILABLE, later, why).into_response()
 }
 

@@ -19,6 +19,7 @@ use crate::ui::cookies;
 use crate::ui::display::Display;
 use crate::ui::http::authentication::Principal;
 use crate::ui::http::compression::HeldSlot;
+use crate::ui::http::page_slots::RETRY_AFTER;
 use crate::ui::http::recent_pages::{Delta, RecentPages};
 use crate::ui::http::{Dashboard, REFRESH, is_page};
 use crate::ui::pages::search::is_followed;
@@ -170,7 +171,12 @@ pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: N
             };
             slot.keep_with(response)
         }
-        None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        // Most often it was the response of a client that has waited too long for a slot.
+        None => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            [(header::RETRY_AFTER, RETRY_AFTER)],
+        )
+            .into_response(),
     }
 }
 
@@ -221,6 +227,7 @@ mod tests {
 
     use axum::Router;
     use axum::body::Body;
+    use axum::http::StatusCode;
     use axum::middleware;
     use tokio_util::sync::CancellationToken;
     use tower::ServiceExt;
@@ -284,12 +291,27 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_refresh_needs_a_slot_unless_it_is_a_small_delta() {
+    async fn dashboard() -> Dashboard {
         let engine = engine_without_tasks().await;
         let stop = CancellationToken::new();
         let (auth, clients) = (Auth::default(), Arc::default());
-        let dashboard = Dashboard::new(engine, Assets::load(), &auth, None, false, clients, stop);
+        Dashboard::new(engine, Assets::load(), &auth, None, false, clients, stop)
+    }
+
+    #[tokio::test]
+    async fn a_refresh_that_got_no_page_says_when_to_try_again() {
+        let share = middleware::from_fn_with_state(dashboard().await, share);
+        let routes = Router::new().fallback(async || "not a page").layer(share);
+        let request = Request::get("/ui").header(REFRESH, "1");
+        let request = request.body(Body::empty()).unwrap();
+        let response = routes.oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "5");
+    }
+
+    #[tokio::test]
+    async fn a_refresh_needs_a_slot_unless_it_is_a_small_delta() {
+        let dashboard = dashboard().await;
         let rows = Arc::new(AtomicU32::new(0));
         let page = {
             let rows = Arc::clone(&rows);

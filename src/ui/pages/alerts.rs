@@ -60,7 +60,7 @@ fn rules(rules: &[RuleRow], request: &PageRequest) -> AnyView {
         ("Name", ""),
         ("Webhook", ""),
         ("Problems", "mid"),
-        ("After", "num mid"),
+        ("Delay", "num mid"),
         ("Open", "num"),
         ("Action", "w-[1%] text-right"),
     ];
@@ -108,7 +108,7 @@ fn rule_row(rule: &RuleRow, request: &PageRequest) -> AnyView {
 /// How long a problem must last before it is reported.
 fn after(seconds: i64) -> String {
     match seconds {
-        ..=0 => "at once".to_owned(),
+        ..=0 => "none".to_owned(),
         seconds => time::span(seconds.saturating_mul(1_000_000)),
     }
 }
@@ -154,7 +154,7 @@ fn form(request: &PageRequest) -> AnyView {
                         <input id="alert-url" name="url" type="url" required maxlength="1000" autocomplete="off" />
                     </div>
                     <div>
-                        <label for="alert-delay">"Alert after the problem lasts (seconds)"</label>
+                        <label for="alert-delay">"Delay: seconds that a problem must last"</label>
                         <input id="alert-delay" name="delay" type="number" min="0" max="86400" value="60" required />
                     </div>
                 </div>

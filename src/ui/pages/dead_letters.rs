@@ -107,7 +107,7 @@ fn queue_table(rows: &[DeadRow], request: &PageRequest) -> AnyView {
     let columns = [
         ("Queue", "xl:min-w-68"),
         ("Dead", "num"),
-        ("Oldest", "num"),
+        ("Oldest dead since", "num max-sm:whitespace-normal"),
         ("Oldest job", "w-[35%] wide"),
         ("Action", "w-[1%] text-right"),
     ];

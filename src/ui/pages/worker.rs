@@ -85,7 +85,7 @@ fn forget(worker: &WorkerRow, request: &PageRequest) -> AnyView {
         danger: false,
         title: "Forget this worker?".to_owned(),
         text: format!(
-            "Hides the worker from the lists until it asks for jobs or sends a heartbeat.{leases}"
+            "Hides the worker from the lists until it tries to claim a job or sends a heartbeat.{leases}"
         ),
         action: ForgetWorker::PATH,
         fields: vec![

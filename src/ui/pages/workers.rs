@@ -50,7 +50,7 @@ pub fn WorkersPage() -> impl IntoView {
                 view! {
                     <div class=CARD>
                         <p class=EMPTY>
-                            "No workers seen recently. A worker appears here when it asks for jobs with its name: "
+                            "No workers seen recently. A worker appears here when it tries to claim a job with its name: "
                             <code>"GET /get/<queue>?host=<name>"</code> "."
                         </p>
                     </div>

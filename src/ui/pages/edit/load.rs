@@ -10,7 +10,7 @@ use crate::ui::pages::edit::model::{EditView, EditedJob};
 use crate::ui::present::job_row;
 
 /// Maximum size of a payload in the form, in bytes.
-const EDITED_BYTES_MAX: usize = 1 << 20;
+pub const EDITED_BYTES_MAX: usize = 1 << 20;
 
 /// The form for the job with this ID.
 #[server(name = LoadEdit)]

@@ -106,7 +106,7 @@ async fn of_queue(
     Ok(RecordsView {
         queue_ref: queue_ref(&queue.key),
         total: counts.map_or(0, |queue| queue.counts.records),
-        states: states.into_iter().map(state_row).collect(),
+        states: states.iter().cloned().map(state_row).collect(),
         list,
     })
 }

@@ -37,8 +37,8 @@ pub async fn worker(name: String) -> Result<WorkerView, PageError> {
         async |context| load_worker(&context.engine, &name).await,
         || {
             format!(
-                "Worker “{name}” not found. It has never asked for jobs, was forgotten, or was inactive for too long \
-                 (option max-worker-age)."
+                "Worker “{name}” not found. It has never tried to claim a job, was forgotten, or was inactive for too \
+                 long (option max-worker-age)."
             )
         },
     )
