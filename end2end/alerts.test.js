@@ -32,7 +32,7 @@ for (const { test, id } of dashboard.modes) {
     await page.getByRole("link", { name: "Alerts" }).click();
     await page.getByLabel("Name").fill(name);
     await page.getByLabel("Address of the webhook").fill(receiver.url);
-    await page.getByLabel("Alert after the problem lasts (seconds)").fill("0");
+    await page.getByLabel("Delay: seconds that a problem must last").fill("0");
     await page.getByLabel("Queue paused with jobs waiting").check();
     await page.getByRole("button", { name: "Create rule" }).click();
     await page.getByText(`Alert rule “${name}” created.`).waitFor();
@@ -56,7 +56,7 @@ for (const { test, id } of dashboard.modes) {
     await page.goto("/ui/alerts");
     await page.getByLabel("Name").fill(name);
     await page.getByLabel("Address of the webhook").fill(receiver.url);
-    await page.getByLabel("Alert after the problem lasts (seconds)").fill("0");
+    await page.getByLabel("Delay: seconds that a problem must last").fill("0");
     await page.getByLabel("Queue paused with jobs waiting").check();
     await page.getByRole("button", { name: "Create rule" }).click();
     await qless.add(queue, {}, id("job"));

@@ -15,11 +15,11 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     api.now = Date.now() / 1000;
     await api.take("nothing", "ada");
     await page.goto("/ui/workers/ada");
-    assert.equal(await page.getByRole("button", { name: "Forget…" }).count(), 0, "it asks for jobs");
+    assert.equal(await page.getByRole("button", { name: "Forget…" }).count(), 0, "it tries to claim jobs");
     await page.goto(`/ui/workers/${encodeURIComponent(worker)}`);
     await page.getByText("silent").waitFor();
     await page.getByRole("button", { name: "Forget…" }).click();
-    await page.getByText("Hides the worker from the lists until it asks for jobs or sends a heartbeat.").waitFor();
+    await page.getByText("Hides the worker from the lists until it tries to claim a job or sends a heartbeat.").waitFor();
     await page.getByRole("button", { name: "Forget worker" }).click();
     await page.locator("#flash").getByText(`Worker “${worker}” forgotten.`).waitFor();
     assert.match(page.url(), /\/ui\/workers$/);

@@ -279,8 +279,8 @@ pub struct Serve {
     /// statistics.
     #[arg(long, env = "SWITCHYARD_ALLOW_FLUSH", value_parser = FalseyValueParser::new())]
     pub allow_flush: bool,
-    /// Delete empty lmstfy and Relay queues after this many seconds without activity, with their daily statistics. The
-    /// totals of all queues keep their time series.
+    /// Delete empty lmstfy and Relay queues after this many seconds without activity, with their daily statistics.
+    /// Their share of the statistics of all queues is kept.
     #[arg(long, env = "SWITCHYARD_EMPTY_QUEUE_AGE", default_value_t = 600)]
     #[arg(value_name = "SECONDS")]
     pub empty_queue_age: u32,

@@ -38,7 +38,7 @@ pub use copy::{Copied, CopyError, Progress, copy};
 use dialect::Dialect;
 pub use error::StoreError;
 pub use file::{FileOwner, folder_of};
-pub use group_commit::{GroupRunner, Sharing, WEIGHT_MAX, Writer};
+pub use group_commit::{GroupRunner, Sharing, WEIGHT_MAX, Waiting, Writer};
 pub use info::{DatabaseInfo, ReaderUse};
 pub use inspect::{Inspection, database_file, inspect};
 pub use postgres::Listener;
@@ -206,13 +206,24 @@ impl Connection {
 
     /// Runs the statements and commits. When this returns, the writes have the durability that the database was opened
     /// with.
+    ///
+    /// `waiting`: if requests wait, Postgres begins the next group in the same round trip. After that, this connection
+    /// must run nothing else before [`Connection::begin`] or [`Connection::end_unused`].
     pub async fn commit_with(
         &mut self,
         batch: Vec<Statement>,
+        waiting: Option<&Waiting>,
     ) -> Result<Vec<StatementResult>, StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.commit_with(&batch),
-            Connection::Postgres(connection) => connection.commit_with(batch).await,
+            Connection::Postgres(connection) => connection.commit_with(batch, waiting).await,
+        }
+    }
+
+    /// Ends the transaction that began with the last commit, if no group uses it.
+    pub async fn end_unused(&mut self) {
+        if let Connection::Postgres(connection) = self {
+            connection.end_unused().await;
         }
     }
 

@@ -511,7 +511,7 @@ class Client:
         return self._call("GET", ["worker", worker], {})
 
     def forget_worker(self, worker: str) -> Any:
-        """Remove a worker from the lists until it asks for jobs or sends a heartbeat."""
+        """Remove a worker from the lists until it tries to claim a job or sends a heartbeat."""
         return self._call("DELETE", ["worker", worker], {})
 
     def failures(self) -> dict[str, Any]:

@@ -409,7 +409,7 @@ export class Client {
   /** List the jobs of a worker. */
   workerJobs(worker: string): Promise<WorkerJobsResult>;
 
-  /** Remove a worker from the lists until it asks for jobs or sends a heartbeat. */
+  /** Remove a worker from the lists until it tries to claim a job or sends a heartbeat. */
   forgetWorker(worker: string): Promise<unknown>;
 
   /** Count failed jobs by failure group. */

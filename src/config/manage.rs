@@ -163,7 +163,7 @@ pub struct QueuesOrAll {
     /// Queues: NAME (qless), lmstfy:NAMESPACE/NAME or relay:NAME.
     #[arg(value_parser = queue_name, required_unless_present = "all", value_name = "QUEUE")]
     pub queues: Vec<QueueKey>,
-    /// All listed queues, except Jobq queues.
+    /// All queues except Jobq queues and queues hidden by `queue forget`.
     #[arg(long, conflicts_with = "queues")]
     pub all: bool,
 }
@@ -267,7 +267,7 @@ pub enum WorkerCommand {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Remove workers from the lists until they ask for jobs or send a heartbeat.
+    /// Remove workers from the lists until they try to claim a job or send a heartbeat.
     Forget {
         #[command(flatten)]
         remote: Remote,

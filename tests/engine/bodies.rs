@@ -141,3 +141,24 @@ async fn releasing_a_job_keeps_its_texts() {
     assert_eq!(before, after);
     assert_eq!(pop(&engine, 3.0, "w", 5).await, ["j002", "j003"]);
 }
+
+#[tokio::test]
+async fn a_body_is_read_without_its_job_if_it_is_not_too_long() {
+    let engine = open(false).await;
+    for (n, bytes) in [(1, 10), (2, LONG)] {
+        let body = long(n, bytes).body;
+        add(&engine, [long(n, bytes)]).await;
+        let key = JobKey::qless(format!("j{n:03}"));
+        assert_eq!(engine.body_bytes(&key).await.unwrap(), Some(body.len()));
+        for (bytes_max, is_read) in [(body.len(), true), (body.len() - 1, false)] {
+            let read = engine.body_up_to(&key, bytes_max).await.unwrap();
+            assert!(read == is_read.then(|| body.clone()), "{n}: {bytes_max}");
+        }
+    }
+    for id in ["none", "\0"] {
+        let key = JobKey::qless(id);
+        assert_eq!(engine.body_bytes(&key).await.unwrap(), None);
+        assert_eq!(engine.body_up_to(&key, LONG).await.unwrap(), None);
+    }
+    engine.close().await;
+}

@@ -137,7 +137,7 @@ pub fn job_json(row: &JobRow) -> Value {
 }
 
 /// What a person wants to know first about a job in its state.
-fn job_note(row: &JobRow) -> String {
+fn job_detail(row: &JobRow) -> String {
     match (row.state, &row.failure, &row.worker) {
         (EffectiveState::Failed, Some(failure), _) => {
             format!("{}: {}", failure.group, failure.message)
@@ -157,7 +157,7 @@ pub fn job_table(rows: &[JobRow]) -> String {
         "TIME",
         "RETRIES LEFT",
         "TAGS",
-        "NOTE",
+        "DETAIL",
     ]);
     for row in rows {
         let retries = match row.queue_ref.protocol {
@@ -171,7 +171,7 @@ pub fn job_table(rows: &[JobRow]) -> String {
             relative(row.state_time, now()),
             retries,
             row.tags.join(","),
-            job_note(row),
+            job_detail(row),
         ]);
     }
     table.render()
@@ -332,7 +332,7 @@ pub fn times_json(times: &JobTimes) -> Value {
 }
 
 pub fn history_table(history: &[Entry]) -> String {
-    let mut table = Table::new(&["TIME", "EVENT", "BY", "DETAIL"]);
+    let mut table = Table::new(&["TIME", "EVENT", "SUBJECT", "DETAIL"]);
     for entry in history {
         let detail = [entry.detail.as_deref(), entry.message.as_deref()];
         let detail: Vec<&str> = detail.into_iter().flatten().collect();

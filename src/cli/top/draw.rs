@@ -324,7 +324,7 @@ fn draw_jobs(frame: &mut Frame<'_>, app: &App, area: Rect) {
         ("QUEUE", Length(14)),
         ("STATE", Length(9)),
         ("TIME", Length(9)),
-        ("NOTE", Min(16)),
+        ("DETAIL", Min(16)),
     ];
     let rows = rows.collect();
     draw_table(frame, app, area, columns, (rows, "no jobs"));

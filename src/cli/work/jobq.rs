@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -38,9 +38,25 @@ struct Fields<'a> {
     id: i64,
     #[serde(borrow)]
     payload: &'a RawValue,
+    #[serde(deserialize_with = "shallow")]
     state: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "all_shallow")]
     events: Vec<Value>,
+}
+
+/// States and events of other clients can be nested too deeply for a [`Value`]. They are null here, because the worker
+/// looks only for its own.
+fn shallow<'de, D: Deserializer<'de>>(text: D) -> Result<Value, D::Error> {
+    <&RawValue>::deserialize(text).map(value)
+}
+
+fn all_shallow<'de, D: Deserializer<'de>>(text: D) -> Result<Vec<Value>, D::Error> {
+    let texts = Vec::<&RawValue>::deserialize(text)?;
+    Ok(texts.into_iter().map(value).collect())
+}
+
+fn value(text: &RawValue) -> Value {
+    serde_json::from_str(text.get()).unwrap_or_default()
 }
 
 #[derive(Deserialize)]

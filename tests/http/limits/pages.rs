@@ -4,6 +4,7 @@ use reqwest::StatusCode;
 use serde_json::json;
 
 use crate::support::Server;
+use crate::support::jobq::Jobq;
 use crate::support::raw::Connection;
 
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -49,6 +50,47 @@ async fn forms_have_at_most_64_kib_and_with_a_payload_8_mib() {
         let line = begun(&server, path, limit + 1).await;
         assert!(line.starts_with("HTTP/1.1 413 "), "{path}: {line}");
     }
+}
+
+/// The page that answers a form.
+async fn answer(server: &Server, path: &str, form: &[(&str, &str)]) -> String {
+    let request = server.http.post(format!("http://{}{path}", server.address));
+    let request = request.header("sec-fetch-site", "same-origin").form(form);
+    request.send().await.unwrap().text().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_text_in_a_form_of_jobq_is_limited_like_a_jobq_request() {
+    let server = Server::with(&["--jobq-body-max", "200"]);
+    let jobq = Jobq::new(&server);
+    jobq.create("q").await;
+    jobq.put("q", &json!(1)).await;
+    let (queue, job) = ("/ui/jobq/q", "/ui/jobq/q/job/1");
+    for (bytes, fits) in [(199, true), (200, true), (201, false)] {
+        let text = format!("\"{}\"", "x".repeat(bytes - 2));
+        let text = text.as_str();
+        for (path, form, field) in [
+            (queue, &[("payload", text), ("state", "")][..], "payload"),
+            (queue, &[("payload", "1"), ("state", text)], "state"),
+            (
+                job,
+                &[("do", "state"), ("old", text), ("new", "1")],
+                "expected state",
+            ),
+            (
+                job,
+                &[("do", "state"), ("old", "null"), ("new", text)],
+                "new state",
+            ),
+            (job, &[("do", "event"), ("event", text)], "event"),
+        ] {
+            let page = answer(&server, path, form).await;
+            let why = format!("The {field} must not exceed 200 bytes.");
+            assert_eq!(page.contains(&why), !fits, "{field} of {bytes} bytes");
+        }
+    }
+    // Two payloads and two states of each size that fits, and the first job.
+    assert_eq!(jobq.all("q").await.len(), 5);
 }
 
 #[tokio::test]

@@ -206,3 +206,32 @@ async fn the_audit_log_names_the_job_of_a_long_form() {
         [&json!("edit_and_retry"), &json!("job a"), &json!(1)]
     );
 }
+
+#[tokio::test]
+async fn an_equal_payload_is_not_replaced_unless_it_is_too_large_for_the_page() {
+    let server = Server::with(&with_keys(&[]));
+    let olga = Browser::at(&server).with_key(OPERATOR_KEY);
+    for (id, bytes, is_replaced) in [
+        ("a", 10, false),
+        ("b", 900_000, false),
+        ("c", 1 << 20, true),
+    ] {
+        let card = "x".repeat(bytes);
+        failed(&server, id, &card).await;
+        let address = format!("/ui/edit?job={id}");
+        let page = olga.page(&address).await;
+        assert_eq!(page.contains("cannot be edited here"), is_replaced, "{id}");
+        let field = |name| hidden(&page, &address, name);
+        let form = [
+            ("id", id.to_owned()),
+            ("state", field("state")),
+            ("since", field("since")),
+            ("data", format!("{{ \"card\": \"{card}\" }}")),
+            ("delay", "3600".to_owned()),
+        ];
+        let done = post(&olga, form).await;
+        assert_eq!(done.status(), 303, "{id}");
+        let flash = done.headers()["set-cookie"].to_str().unwrap();
+        assert_eq!(flash.contains("new%20payload"), is_replaced, "{flash}");
+    }
+}
