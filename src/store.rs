@@ -220,6 +220,15 @@ impl Connection {
         }
     }
 
+    /// Whether the connection was opened again since the last call. Another database server may have taken over, without
+    /// the last commits of the previous one.
+    pub fn take_reopened(&mut self) -> bool {
+        match self {
+            Connection::Sqlite(_) => false,
+            Connection::Postgres(connection) => connection.take_reopened(),
+        }
+    }
+
     /// Ends the transaction that began with the last commit, if no group uses it.
     pub async fn end_unused(&mut self) {
         if let Connection::Postgres(connection) = self {

@@ -98,6 +98,8 @@ pub struct Connection {
     /// Commits, and begins the next group.
     commit_and_begin: SqlStr,
     inner: Option<PgConnection>,
+    /// Whether it was opened again, and [`Connection::take_reopened`] has not reported that yet.
+    is_reopened: bool,
     /// Whether a transaction is open.
     open: bool,
     /// The open transaction, if it has begun with the last commit and no group uses it yet.
@@ -143,6 +145,7 @@ impl Connection {
             send_mode,
             options,
             inner: None,
+            is_reopened: false,
             open: false,
             begun: None,
             reserve: Reserve::default(),
@@ -215,6 +218,11 @@ impl Connection {
         let mut begun = self.run_text(begin.clone()).await?;
         self.open = true;
         shared_state(begun.pop())
+    }
+
+    /// Whether the connection was opened again since the last call.
+    pub fn take_reopened(&mut self) -> bool {
+        std::mem::take(&mut self.is_reopened)
     }
 
     /// Ends the transaction that began with the last commit, if no group uses it.
@@ -358,6 +366,7 @@ impl Connection {
 
     async fn inner(&mut self) -> Result<&mut PgConnection, StoreError> {
         if self.inner.is_none() {
+            self.is_reopened = true;
             let connecting = timeout(STATEMENT_TIMEOUT, self.options.connect()).await;
             self.inner = Some(connecting.map_err(|_| StoreError::Timeout)??);
         }

@@ -252,9 +252,11 @@ impl Runner {
         connection: &mut Connection,
         strict: bool,
     ) -> Result<InsertionNumbers, StoreError> {
-        // With the connection, the last commits can be lost: another database server may have taken over.
         let begun = connection.begin(strict).await;
-        let Some(fresh) = begun.inspect_err(|_| self.job_cache.clear())? else {
+        if connection.take_reopened() {
+            self.job_cache.clear();
+        }
+        let Some(fresh) = begun? else {
             return Ok(InsertionNumbers {
                 last: self.last_seq,
                 step: 1,

@@ -12,13 +12,13 @@ pub const ARGUMENTS_MAX: usize = 10_100;
 /// Maximum size of a line: an inline command, or a length.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// Limits before a client has presented its token, as in Redis.
+/// Maximum number and size of arguments before a client has presented its token.
 const ANONYMOUS_ARGUMENTS_MAX: usize = 10;
-const ANONYMOUS_BYTES_MAX: usize = 16 << 10;
+const ANONYMOUS_BYTES_MAX: usize = 4 << 10;
 
-/// Maximum size of a command, or of a line, before a client has presented its token. Below `memory::SMALL_MAX`, so that
-/// strangers cannot reserve memory.
-const ANONYMOUS_COMMAND_BYTES_MAX: usize = 32 << 10;
+/// Maximum size of a command, or of a line, before a client has presented its token. Each of thousands of connections of
+/// strangers can occupy this, and it is not counted as memory of requests.
+const ANONYMOUS_COMMAND_BYTES_MAX: usize = 8 << 10;
 
 /// A command: its name and its arguments.
 pub type Command = Vec<Bytes>;

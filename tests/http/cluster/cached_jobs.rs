@@ -73,7 +73,7 @@ async fn no_transaction_stays_open_after_many_requests() {
             for n in 0..10 {
                 let id = format!("{client}-{n}");
                 pair.one.client().add_ids("work", &[&id]).await;
-                for id in pair.one.by(&name).pop_ids("work", 1).await {
+                for id in pair.one.by(&name).pop_ids("work", 2).await {
                     pair.one.by(&name).complete("work", &id).await;
                 }
             }

@@ -52,7 +52,7 @@ async fn a_token_is_required_if_there_is_one() {
     assert_eq!(redis.try_reply().await, None);
     // The total length is limited as well, so that they reserve no memory.
     let mut redis = Redis::connect(&address).await;
-    let argument = format!("$16384\r\n{}\r\n", "x".repeat(16_384));
+    let argument = format!("$4096\r\n{}\r\n", "x".repeat(4_096));
     let command = format!("*3\r\n{argument}{argument}$1\r\n");
     redis.write(command.as_bytes()).await;
     let refused = error("ERR Protocol error: unauthenticated command length");
