@@ -281,15 +281,15 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
       assert.equal(await box.inputValue(), query);
       return page.locator("#found-jobs").innerText();
     };
-    assert.match(await ask(REFUSED), /Term 2, the first expression, column \d+:/);
+    assert.match(await ask(REFUSED), /Triple 2, the first expression, column \d+:/);
     assert.equal(await page.locator("#found-jobs pre").textContent(), "json_extract(state, '$[0]') = (SELECT 1)");
     assert.equal(await page.locator("#found-jobs mark").count(), 1);
-    assert.match(await ask('[["MATCH", "id", 1]]'), /Term 1, the operator:\s*"?MATCH/);
-    assert.match(await ask('[["=", "id"]]'), /Term 1:\s*\["=", "id"\]/);
+    assert.match(await ask('[["MATCH", "id", 1]]'), /Triple 1, the operator:\s*"?MATCH/);
+    assert.match(await ask('[["=", "id"]]'), /Triple 1:\s*\["=", "id"\]/);
     assert.match(await ask('[["=", "id" 1]]'), /Not valid JSON\.\s*Line 1, column 13:/);
     assert.equal(await page.locator("#found-jobs mark").textContent(), "1");
     assert.match(await ask("{}"), /list/);
-    assert.match(await ask(`[["=", "nonsense(${HOSTILE.replaceAll('"', "")})", 1]]`), /Term 1, the first expression/);
+    assert.match(await ask(`[["=", "nonsense(${HOSTILE.replaceAll('"', "")})", 1]]`), /Triple 1, the first expression/);
     assert.equal(await page.locator("main img").count(), 0);
   });
 

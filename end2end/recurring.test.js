@@ -104,7 +104,7 @@ for (const { test, id } of dashboard.modes) {
     const [queue, job] = [id("later"), id("parcel")];
     await api.add(queue, {}, job, { delay: 3600 });
     await page.goto(`/ui/jobs/${encodeURIComponent(job)}`);
-    await page.getByRole("button", { name: "Postpone…" }).click();
+    await page.getByRole("button", { name: "Change due time…" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Due in (from now)").fill("2");
     await dialog.getByLabel("Unit").selectOption("days");

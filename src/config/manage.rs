@@ -21,7 +21,7 @@ pub const ROWS_MAX: usize = 10_000;
 pub struct Remote {
     #[command(flatten)]
     pub connection: Connection,
-    /// Print JSON, one object per line, instead of a table.
+    /// Print JSON, one object per line.
     #[arg(long)]
     pub json: bool,
 }

@@ -124,7 +124,7 @@ impl Subscriptions {
 
     /// Of these queues, those for which the timer does not know yet when the next job becomes available. The caller
     /// must read this time; if it drops the update first, another poll reads it.
-    pub fn begin_timer_update(&self, queues: &[QueueKey]) -> TimerUpdate<'_> {
+    pub fn begin_timer_update(self: &Arc<Self>, queues: &[QueueKey]) -> TimerUpdate {
         let mut known = self.lock();
         let mut unknown = Vec::new();
         for queue in queues {
@@ -134,8 +134,9 @@ impl Subscriptions {
                 unknown.push(queue.clone());
             }
         }
+        drop(known);
         TimerUpdate {
-            subscriptions: self,
+            subscriptions: Arc::clone(self),
             queues: unknown,
         }
     }
@@ -244,21 +245,21 @@ impl Future for NextWakeUp {
     }
 }
 
-/// Queues whose timer one poll is about to set. Other polls rely on it, so if this is dropped before
-/// [`TimerUpdate::done`], because the client disconnected, one of them takes over.
-pub struct TimerUpdate<'a> {
-    subscriptions: &'a Subscriptions,
+/// Queues whose timer is about to be set for one poll. Other polls rely on it, so if this is dropped before
+/// [`TimerUpdate::done`], one of them takes over.
+pub struct TimerUpdate {
+    subscriptions: Arc<Subscriptions>,
     pub queues: Vec<QueueKey>,
 }
 
-impl TimerUpdate<'_> {
+impl TimerUpdate {
     /// The timer is set.
     pub fn done(mut self) {
         self.queues.clear();
     }
 }
 
-impl Drop for TimerUpdate<'_> {
+impl Drop for TimerUpdate {
     fn drop(&mut self) {
         for queue in &self.queues {
             if let Some(subscribers) = self.subscriptions.lock().queues.get_mut(queue) {

@@ -50,11 +50,16 @@ use crate::traces::Trace;
 pub use audited::Audit;
 pub use needs::{Needs, NextJobs, Oldest};
 
+/// The version of a row that has just been inserted.
+const NEW: i64 = 1;
+
 /// A loaded job.
 struct LoadedJob {
     job: Job,
     /// The version in the database; `None` for a new job.
     version: Option<i64>,
+    /// The version that a new job gets.
+    first_version: i64,
     /// The job as loaded, if it has been changed since. In a box, because most of many loaded jobs do not change.
     before: Option<Box<Job>>,
     extent: Extent,
@@ -303,6 +308,14 @@ impl UnitOfWork {
     /// Adds a job. Its key must be unused.
     pub fn insert(&mut self, job: Job) {
         let loaded = LoadedJob::new(job, None, Omitted::default(), Extent::Whole);
+        self.jobs.insert(loaded.job.key.clone(), loaded);
+    }
+
+    /// Adds a deleted job again, with its insertion number. Its version is one that it has not had, because another
+    /// server may still keep it.
+    pub fn insert_again(&mut self, job: Job) {
+        let mut loaded = LoadedJob::new(job, None, Omitted::default(), Extent::Whole);
+        loaded.first_version = self.now.0.max(NEW);
         self.jobs.insert(loaded.job.key.clone(), loaded);
     }
 

@@ -174,7 +174,7 @@ fn of_engine(error: &Error) -> Response {
         Error::BadToken(TokenError::TooShort) => bad("the user token was too short"),
         Error::BadToken(TokenError::Exists) => bad("the token has already existed"),
         Error::BadToken(_) | Error::TooMany { .. } => bad(&error.to_string()),
-        Error::Unavailable => {
+        Error::Unavailable | Error::Busy | Error::Full => {
             let soon = [(header::RETRY_AFTER, "1")];
             let why = error_response(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
             (soon, why).into_response()

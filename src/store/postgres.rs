@@ -34,6 +34,13 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// the database does not respond.
 const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(4);
 
+/// Each statement sees what other servers have committed before it.
+macro_rules! begin {
+    () => {
+        "BEGIN ISOLATION LEVEL READ COMMITTED"
+    };
+}
+
 /// Settings of a group in which a slow statement is searched for. The other requests of the group wait meanwhile, so
 /// each attempt is short. Waiting for a lock is a conflict as always, because it ends before the statement does.
 macro_rules! searching {
@@ -136,11 +143,11 @@ impl Connection {
             )]);
         let send_mode = SendMode::new(address, &options, settings.postgres_dialect());
         let mut connection = Connection {
-            begin: send_mode.begin("BEGIN", READ_STATE),
-            begin_exclusive: send_mode.begin("BEGIN", LOCK_AND_READ_STATE),
-            begin_search: send_mode.begin("BEGIN", SEARCH_AND_READ_STATE),
-            begin_exclusive_search: send_mode.begin("BEGIN", SEARCH_LOCK_AND_READ_STATE),
-            commit_and_begin: send_mode.begin("COMMIT;BEGIN", READ_STATE),
+            begin: send_mode.begin(begin!(), READ_STATE),
+            begin_exclusive: send_mode.begin(begin!(), LOCK_AND_READ_STATE),
+            begin_search: send_mode.begin(begin!(), SEARCH_AND_READ_STATE),
+            begin_exclusive_search: send_mode.begin(begin!(), SEARCH_LOCK_AND_READ_STATE),
+            commit_and_begin: send_mode.begin(concat!("COMMIT;", begin!()), READ_STATE),
             is_searching: false,
             send_mode,
             options,

@@ -74,7 +74,7 @@ pub enum JobCommand {
         #[command(flatten)]
         targets: Targets,
     },
-    /// Track jobs: publish their events also on channels for tracked jobs, and list them on the dashboard.
+    /// Track jobs: also publish their events on the channels for tracked jobs, and list them on the dashboard.
     Track(Targets),
     /// Stop tracking jobs.
     Untrack(Targets),
@@ -191,7 +191,8 @@ pub struct JobPut {
     /// Priority (qless); the lowest number runs first.
     #[arg(long, allow_hyphen_values = true)]
     pub priority: Option<f64>,
-    /// Number of retries after the first attempt (qless, lmstfy, Relay).
+    /// Number of retries after the first attempt (lmstfy: tries minus one) [default: qless 5, lmstfy 0, Relay no
+    /// limit].
     #[arg(long)]
     pub retries: Option<u32>,
     /// Time until the job is available (qless, lmstfy): a number of seconds, or with a unit (5m).

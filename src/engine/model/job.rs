@@ -96,7 +96,15 @@ pub struct QueueKey {
     pub name: String,
 }
 
+/// A queue has a weight of 1, and 1 more for each of these bytes of its namespace and name.
+const BYTES_PER_WEIGHT: usize = 256;
+
 impl QueueKey {
+    /// How much the queue counts toward the maximum number of queues, because each server keeps its name.
+    pub fn weight(&self) -> usize {
+        1 + (self.namespace.len() + self.name.len()) / BYTES_PER_WEIGHT
+    }
+
     pub fn qless(name: impl Into<String>) -> QueueKey {
         QueueKey {
             protocol: Protocol::Qless,

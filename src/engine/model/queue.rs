@@ -81,6 +81,8 @@ pub struct Queues(RwLock<Inner>);
 struct Inner {
     by_key: HashMap<QueueKey, Arc<Queue>>,
     by_id: HashMap<QueueId, Arc<Queue>>,
+    /// What all queues count toward the maximum number of queues.
+    weight: usize,
     /// The ends of pauses, in order.
     ends: BTreeSet<(Time, QueueId)>,
     /// The highest ID ever used. IDs are not used again.
@@ -92,6 +94,8 @@ impl Inner {
         self.last = self.last.max(queue.id);
         let queue = Arc::new(queue);
         let before = self.by_id.insert(queue.id, Arc::clone(&queue));
+        self.weight += queue.key.weight();
+        self.weight -= before.as_ref().map_or(0, |before| before.key.weight());
         if let Some(end) = before.as_deref().and_then(Queue::paused_until) {
             self.ends.remove(&(end, queue.id));
         }
@@ -113,7 +117,9 @@ impl Inner {
         if let Some(end) = queue.paused_until() {
             self.ends.remove(&(end, queue.id));
         }
-        self.by_id.remove(&queue.id);
+        if let Some(removed) = self.by_id.remove(&queue.id) {
+            self.weight -= removed.key.weight();
+        }
     }
 }
 
@@ -148,12 +154,17 @@ impl Queues {
             .cloned()
     }
 
-    /// The number of different queues in `keys` that are not known, and that of all known queues.
-    pub fn count_new<'a>(&self, keys: impl Iterator<Item = &'a QueueKey>) -> (usize, usize) {
+    /// The weight of the different queues in `keys` that are not known, and that of all known queues.
+    pub fn weight_of_new<'a>(&self, keys: impl Iterator<Item = &'a QueueKey>) -> (usize, usize) {
         let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let unknown = keys.filter(|key| !inner.by_key.contains_key(*key));
         let new: HashSet<&QueueKey> = unknown.collect();
-        (new.len(), inner.by_id.len())
+        (new.into_iter().map(QueueKey::weight).sum(), inner.weight)
+    }
+
+    /// The weight of all known queues.
+    pub fn weight(&self) -> usize {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).weight
     }
 
     /// The number of known queues.

@@ -2,7 +2,7 @@
 
 use crate::engine::clock::Time;
 use crate::engine::model::job::QueueKey;
-use crate::engine::model::long_bodies::body;
+use crate::engine::model::job_columns::job_bytes;
 use crate::engine::model::page::{Direction, PageStatements};
 use crate::engine::operations::{
     JobAction, JobSelection, Operation, OperationState, Skip, UNDO_GRACE_S, UNDO_S,
@@ -247,9 +247,9 @@ DELETE FROM removed WHERE (operation, n) IN (SELECT int(0), int(1) FROM rows($1)
 
 /// Jobs by number, with keys. The caller looks up their queues.
 pub const LISTED: &str = concat!(
-    "SELECT j.seq, j.scope, j.id, j.queue, CAST(",
-    body!(bytes),
-    " + octet_length(j.history) AS BIGINT)
+    "SELECT j.seq, j.scope, j.id, j.queue, ",
+    job_bytes!(),
+    "
     FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.seq = k.int(0)"
 );
 

@@ -107,7 +107,7 @@ pub fn restore(
     {
         work.counters.failure_restored(job.queue, failure.at);
     }
-    work.insert(job);
+    work.insert_again(job);
     work.set_dependencies(&key, &unmet);
     // Its dependencies may be complete or gone by now.
     release_if_ready(work, &key);

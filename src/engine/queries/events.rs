@@ -152,6 +152,12 @@ impl Engine {
         self.newest_event(Reader::Request).await
     }
 
+    /// Like [`Engine::last_event`], for a task that begins to follow all events.
+    pub async fn first_followed_event(&self) -> Result<i64> {
+        self.store_deferred().await;
+        self.newest_event(Reader::Follower).await
+    }
+
     /// Like [`Engine::last_event`], for a task that follows all events.
     pub async fn last_followed_event(&self) -> Result<i64> {
         self.newest_event(Reader::Follower).await

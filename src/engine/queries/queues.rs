@@ -79,7 +79,8 @@ const PRIORITIES_MAX: i64 = 100;
 /// Pages whose queues occupy fewer bytes reserve nothing.
 const PAGE_BYTES_MIN: usize = 2 << 20;
 
-/// Bytes that a queue occupies while a response is built: its counts as they are read, as they are listed, and as text.
+/// Bytes that a queue of weight 1 occupies while a response is built: its counts as they are read, as they are listed,
+/// and as text.
 const QUEUE_BYTES: usize = 768;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -100,7 +101,7 @@ pub struct QueueCounts {
 impl Engine {
     /// The bytes that a response with all queues occupies; 0 if they are few.
     pub fn size_of_queues(&self) -> usize {
-        let bytes = self.known_queues().count() * QUEUE_BYTES;
+        let bytes = self.known_queues().weight() * QUEUE_BYTES;
         if bytes > SMALL_MAX { bytes } else { 0 }
     }
 

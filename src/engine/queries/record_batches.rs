@@ -45,6 +45,13 @@ pub enum Reservation {
     PerBatch,
 }
 
+impl Batch {
+    /// The records. Their memory is no longer reserved.
+    pub fn into_records(self) -> Vec<Record> {
+        self.records
+    }
+}
+
 impl Engine {
     /// Reads a batch of up to `count` records, fewer if they are large together, but at least one. `statement` selects
     /// the given part of the given number of records.

@@ -139,7 +139,7 @@ impl Engine {
         let queue = self.existing_queue_id(queue).await?;
         let by_id = |part, _| by_id(queue, id, part);
         let batch = self.read_batch(1, Reservation::PerBatch, by_id).await?;
-        let record = batch.records.into_iter().next();
+        let record = batch.into_records().pop();
         reserve_for_records(0, record.as_ref().map_or(0, Record::bytes)).await?;
         Ok(record)
     }

@@ -177,6 +177,7 @@ impl Engine {
             let wanted = sizer.next().min(limits.scanned - scan.found.scanned);
             let (batch, read) = self.batch(&mut source, scan.after, wanted).await?;
             let rows = Arc::new(self.scanned_jobs(queues, &batch)?);
+            drop(batch);
             for row in rows.iter() {
                 sizer.count_row(match search.needs_body() {
                     true => usize::try_from(row.bytes).unwrap_or_default(),

@@ -21,9 +21,10 @@ pub const QUEUES_PER_STATEMENT: usize = 200;
 /// Jobs of a queue that are counted to wake subscribers.
 const WAKE_MAX: i64 = 1_000;
 
-/// Reads by queue at once. They do not wait for lists, because they decide when a poll gets its job, but leave
-/// connections for other reads by key.
-static READING: Semaphore = Semaphore::const_new(2);
+/// Reads by queue at once, for the timer and for claims. They do not wait for lists, because they decide when a poll
+/// gets its job, but leave connections for other reads by key.
+static FOR_TIMER: Semaphore = Semaphore::const_new(1);
+static FOR_CLAIMS: Semaphore = Semaphore::const_new(1);
 
 /// How long a read by queue waits for others.
 const READ_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -102,7 +103,9 @@ impl Engine {
         after: Time,
     ) -> Result<Vec<(QueueKey, Time)>> {
         let mut found = Vec::new();
-        for (queue, row) in self.read_queues(NEXT_AVAILABLE, queues, &[after.0]).await? {
+        let args = [after.0];
+        let reading = self.read_queues(&FOR_TIMER, NEXT_AVAILABLE, queues, &args);
+        for (queue, row) in reading.await? {
             let pause = self
                 .known_queues()
                 .get(&queue)
@@ -137,7 +140,9 @@ impl Engine {
             .cloned()
             .collect();
         let mut available = Vec::new();
-        for (queue, row) in self.read_queues(AVAILABLE, &queues, &[at.0, max]).await? {
+        let (permits, args) = (if max == 1 { &FOR_CLAIMS } else { &FOR_TIMER }, [at.0, max]);
+        let reading = self.read_queues(permits, AVAILABLE, &queues, &args);
+        for (queue, row) in reading.await? {
             let n = usize::try_from(row.int(1)?).unwrap_or_default();
             available.push((queue, n));
         }
@@ -147,6 +152,7 @@ impl Engine {
     /// Runs a statement that returns one row per queue. Queues that do not exist are left out.
     async fn read_queues(
         &self,
+        permits: &'static Semaphore,
         sql: &'static str,
         queues: &[QueueKey],
         args: &[i64],
@@ -160,7 +166,7 @@ impl Engine {
         let statement = Statement::of_rows(sql, &ids);
         let statement = args.iter().fold(statement, |it, arg| it.with(*arg));
         let mut found = Vec::with_capacity(ids.len());
-        let reading = timeout(READ_WAIT_MAX, READING.acquire()).await;
+        let reading = timeout(READ_WAIT_MAX, permits.acquire()).await;
         let Ok(Ok(_reading)) = reading else {
             return Err(Error::Busy);
         };

@@ -12,7 +12,7 @@ use crate::engine::model::job::{Job, JobKey, QueueId};
 use crate::engine::model::job_rows::Omitted;
 use crate::engine::model::{job_rows, long_bodies};
 use crate::engine::unit_of_work::candidates::Candidates;
-use crate::engine::unit_of_work::{Extent, LoadedJob, Needs, UnitOfWork, WantedJobs};
+use crate::engine::unit_of_work::{Extent, LoadedJob, NEW, Needs, UnitOfWork, WantedJobs};
 use crate::store::{Statement, StatementResult, StoreError};
 
 /// Bytes of jobs that a transaction loads or deletes if it can be split.
@@ -91,6 +91,7 @@ impl LoadedJob {
         LoadedJob {
             job,
             version,
+            first_version: NEW,
             before: None,
             extent,
             omitted,

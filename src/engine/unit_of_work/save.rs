@@ -19,9 +19,6 @@ use crate::engine::model::tracked;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
-/// The version of a row that has just been inserted.
-const NEW: i64 = 1;
-
 impl UnitOfWork {
     /// The version of the job in the database, if this transaction has not changed it so far.
     pub fn unchanged_version(&self, key: &JobKey) -> Option<i64> {
@@ -60,7 +57,9 @@ impl UnitOfWork {
         writes.extend(self.recurring_writes());
         for loaded in jobs {
             let rewritten = i64::from(loaded.before.is_some());
-            let version = loaded.version.map_or(NEW, |version| version + rewritten);
+            let version = loaded
+                .version
+                .map_or(loaded.first_version, |version| version + rewritten);
             match loaded.job.state {
                 State::Running if loaded.is_whole() => {
                     let key = loaded.job.key.clone();
@@ -83,7 +82,7 @@ impl UnitOfWork {
             let written = Written {
                 job: &loaded.job,
                 before: loaded.before.as_deref(),
-                version: loaded.version.unwrap_or(NEW),
+                version: loaded.version.unwrap_or(loaded.first_version),
             };
             match (&loaded.before, loaded.version) {
                 (_, None) => new.push(written),

@@ -172,7 +172,7 @@ impl GroupRunner for Runner {
         let saves_seen = flush || save_seen.is_some();
         writes.extend(save_seen);
         let began = Instant::now();
-        let waiting = begins_next(requests).then_some(waiting);
+        let waiting = Some(waiting).filter(|_| !self.peers.any() && all_shared(requests));
         connection.commit_with(writes, waiting).await?;
         if written {
             self.metrics
@@ -257,10 +257,8 @@ impl Runner {
             self.job_cache.clear();
         }
         let Some(fresh) = begun? else {
-            return Ok(InsertionNumbers {
-                last: self.last_seq,
-                step: 1,
-            });
+            let (last, step) = (self.last_seq, 1);
+            return Ok(InsertionNumbers { last, step });
         };
         self.clock.synchronize(fresh.now);
         self.catch_up(connection, fresh.revision).await?;
@@ -385,10 +383,11 @@ impl Runner {
     }
 }
 
-/// Whether the next group can begin with the commit of this one. A group that does not share its transaction is often
-/// followed by another one, which begins differently, and a system task still needs the connection.
-fn begins_next(requests: &[WriteRequest]) -> bool {
-    (requests.iter()).all(|request| Runner::sharing(request) == Sharing::Shared)
+/// Whether all requests share their transaction. If so, the next group can begin with its commit. Others often begin
+/// differently, and a system task still needs the connection. While other servers run, later requests must see their
+/// changes.
+fn all_shared(requests: &[WriteRequest]) -> bool {
+    (requests.iter()).all(|it| Runner::sharing(it) == Sharing::Shared)
 }
 
 /// Loads the named jobs and runs the verbs on them. Returns the statements to write.

@@ -13,7 +13,7 @@ pub const MAX_QUEUES: u32 = 100_000;
 /// The `what` of [`Error::TooMany`] if there are too many queues. Protocols recognize the error by it.
 pub const QUEUES: &str = "queues";
 
-/// The maximum number of queues, and how many of them running requests create.
+/// The maximum weight of queues ([`QueueKey::weight`]), and that of the queues that running requests create.
 pub struct QueueLimit {
     max: usize,
     reserved: Arc<AtomicUsize>,
@@ -40,7 +40,7 @@ impl Engine {
         &self,
         queues: impl IntoIterator<Item = &'a QueueKey>,
     ) -> Result<ReservedRoom> {
-        let (new, known) = self.known_queues().count_new(queues.into_iter());
+        let (new, known) = self.known_queues().weight_of_new(queues.into_iter());
         let all = Arc::clone(&self.0.queue_limit.reserved);
         let before = match new {
             0 => 0,
@@ -59,7 +59,7 @@ impl Engine {
 /// Room for the queues that a request creates. Held until the request has ended.
 #[must_use]
 pub struct ReservedRoom {
-    /// The number of queues for which all requests together have reserved room.
+    /// The weight of the queues for which all requests together have reserved room.
     all: Arc<AtomicUsize>,
     new: usize,
 }
@@ -69,5 +69,23 @@ impl Drop for ReservedRoom {
         if self.new > 0 {
             self.all.fetch_sub(self.new, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::engine_without_tasks;
+
+    #[tokio::test]
+    async fn a_queue_with_a_long_name_counts_more() {
+        let engine = engine_without_tasks().await;
+        for (bytes, weight) in [(255, 1), (256, 2), (1_020, 4)] {
+            let before = engine.known_queues().weight();
+            // Jobq limits the number of characters.
+            let name = format!("{}{}", "🚚".repeat(bytes / 4), "x".repeat(bytes % 4));
+            engine.create_queue(&name).await.unwrap();
+            assert_eq!(engine.known_queues().weight() - before, weight, "{bytes}");
+        }
+        engine.close().await;
     }
 }

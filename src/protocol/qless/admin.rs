@@ -26,7 +26,7 @@ const GROUP_BYTES_MAX: usize = NAME_BYTES_MAX + "failed-retries-".len();
 // ---- jobs ----
 
 pub async fn cancel(api: Api, call: Call) -> Outcome {
-    let envelope = call.envelope()?;
+    let envelope = call.envelope().await?;
     let now = api.now(&envelope)?;
     let read = |item: &RawValue| Fields::of_id_or_item(item)?.required_name("id");
     let (ids, array) = envelope.items(read).await?;
@@ -38,7 +38,7 @@ pub async fn cancel(api: Api, call: Call) -> Outcome {
 }
 
 pub async fn job(api: Api, call: Call) -> Outcome {
-    let (id, envelope) = (call.name("id")?, call.envelope()?);
+    let (id, envelope) = (call.name("id")?, call.envelope().await?);
     let now = api.now(&envelope)?;
     match api.engine.job(&JobKey::qless(id)).await? {
         Some(job) => Ok(Results::new(&api.view(&job, now))),
@@ -47,7 +47,7 @@ pub async fn job(api: Api, call: Call) -> Outcome {
 }
 
 pub async fn multiget(api: Api, call: Call) -> Outcome {
-    let (ids, envelope) = (call.names("id")?, call.envelope()?);
+    let (ids, envelope) = (call.names("id")?, call.envelope().await?);
     let now = api.now(&envelope)?;
     let keys: Vec<_> = ids.into_iter().map(JobKey::qless).collect();
     let jobs = api.engine.jobs_by_key(&keys).await?;
@@ -101,7 +101,11 @@ async fn list(
     effective_state: EffectiveState,
     queue: Option<QueueKey>,
 ) -> Outcome {
-    let (page, full, envelope) = (call.page()?, call.bool_parameter("full")?, call.envelope()?);
+    let (page, full, envelope) = (
+        call.page()?,
+        call.bool_parameter("full")?,
+        call.envelope().await?,
+    );
     let now = api.now(&envelope)?;
     let (engine, queue) = (&api.engine, queue.as_ref());
     Ok(if full {
@@ -115,7 +119,7 @@ async fn list(
 // ---- failures ----
 
 pub async fn failed(api: Api, call: Call) -> Outcome {
-    api.now(&call.envelope()?)?;
+    api.now(&call.envelope().await?)?;
     let groups = api.engine.failure_counts().await?;
     let groups = groups.iter();
     let groups = groups.map(|(group, count)| (group.clone(), json!(count)));
@@ -124,7 +128,7 @@ pub async fn failed(api: Api, call: Call) -> Outcome {
 
 pub async fn failed_group(api: Api, call: Call) -> Outcome {
     let (group, page) = (call.name_up_to("group", GROUP_BYTES_MAX)?, call.page()?);
-    let now = api.now(&call.envelope()?)?;
+    let now = api.now(&call.envelope().await?)?;
     let (total, jobs) = api.engine.jobs_of_failure_group(group, page).await?;
     #[derive(Serialize)]
     struct Failed<'a> {
@@ -138,7 +142,7 @@ pub async fn failed_group(api: Api, call: Call) -> Outcome {
 }
 
 pub async fn unfail(api: Api, call: Call) -> Outcome {
-    let (queue, envelope) = (call.name("queue")?, call.envelope()?);
+    let (queue, envelope) = (call.name("queue")?, call.envelope().await?);
     let now = api.now(&envelope)?;
     let data = envelope.data()?;
     let read = || {
@@ -159,7 +163,7 @@ pub async fn unfail(api: Api, call: Call) -> Outcome {
 // ---- queues and workers ----
 
 pub async fn queues(api: Api, call: Call) -> Outcome {
-    let now = api.now(&call.envelope()?)?;
+    let now = api.now(&call.envelope().await?)?;
     let permit = long_list::of_queues(&api.engine).await?;
     let list = async {
         let queues = api.engine.queues(now).await?;
@@ -173,7 +177,7 @@ pub async fn queues(api: Api, call: Call) -> Outcome {
 
 pub async fn queue(api: Api, call: Call) -> Outcome {
     let name = call.name("queue")?;
-    let now = api.now(&call.envelope()?)?;
+    let now = api.now(&call.envelope().await?)?;
     let queue = api.engine.queue(&QueueKey::qless(name), now).await?;
     Ok(Results::new(&view(name, queue.as_ref())))
 }
@@ -230,7 +234,7 @@ pub fn counts<'a>(name: &'a str, queue: Option<&QueueCounts>) -> CountsView<'a> 
 
 pub async fn forget_queue(api: Api, call: Call) -> Outcome {
     let queue = QueueKey::qless(call.name("queue")?);
-    let now = api.now(&call.envelope()?)?;
+    let now = api.now(&call.envelope().await?)?;
     api.engine.forget_queue(queue, now).await?;
     Ok(Results::new(&true))
 }
@@ -245,13 +249,13 @@ pub async fn unpause(api: Api, call: Call) -> Outcome {
 
 async fn set_paused(api: Api, call: Call, paused: bool) -> Outcome {
     let queue = QueueKey::qless(call.name("queue")?);
-    let now = api.now(&call.envelope()?)?;
+    let now = api.now(&call.envelope().await?)?;
     api.engine.pause(queue, paused, now).await?;
     Ok(Results::new(&true))
 }
 
 pub async fn workers(api: Api, call: Call) -> Outcome {
-    let now = api.now(&call.envelope()?)?;
+    let now = api.now(&call.envelope().await?)?;
     let workers = api.engine.workers(now).await?;
     Ok(Results::new(
         &workers.iter().map(worker_view).collect::<Vec<_>>(),
@@ -264,21 +268,21 @@ pub fn worker_view(worker: &WorkerCounts) -> Value {
 
 pub async fn worker(api: Api, call: Call) -> Outcome {
     let name = call.name("worker")?;
-    let now = api.now(&call.envelope()?)?;
+    let now = api.now(&call.envelope().await?)?;
     let (jobs, stalled) = api.engine.worker_job_ids(name, now).await?;
     Ok(Results::new(&json!({ "jobs": jobs, "stalled": stalled })))
 }
 
 pub async fn forget_worker(api: Api, call: Call) -> Outcome {
     let worker = call.name("worker")?;
-    let now = api.now(&call.envelope()?)?;
+    let now = api.now(&call.envelope().await?)?;
     api.engine.forget_worker(worker, now).await?;
     Ok(Results::new(&true))
 }
 
 pub async fn stats(api: Api, call: Call) -> Outcome {
     let queue = call.name("queue")?;
-    let now = api.now(&call.envelope()?)?;
+    let now = api.now(&call.envelope().await?)?;
     let moment = call.date()?.unwrap_or_else(|| api.engine.now(now));
     let stats = api.engine.stats(&QueueKey::qless(queue), moment).await?;
     let durations = |durations: &Durations| {

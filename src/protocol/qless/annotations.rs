@@ -76,14 +76,14 @@ fn read_tags(item: &RawValue) -> Result<(JobKey, Vec<String>), ApiError> {
 
 pub async fn tagged(api: Api, call: Call) -> Outcome {
     let (tag, page) = (call.name("tag")?, call.page()?);
-    api.now(&call.envelope()?)?;
+    api.now(&call.envelope().await?)?;
     let (total, ids) = api.engine.tagged(tag, page).await?;
     Ok(Results::new(&json!({ "total": total, "jobs": ids })))
 }
 
 pub async fn top_tags(api: Api, call: Call) -> Outcome {
     let page: OffsetPage = call.page()?;
-    api.now(&call.envelope()?)?;
+    api.now(&call.envelope().await?)?;
     let tags = api.engine.top_tags(TOP_TAG, page).await?;
     let tags: Vec<_> = tags.into_iter().map(|(tag, _)| tag).collect();
     Ok(Results::new(&tags))
@@ -113,7 +113,7 @@ pub async fn untrack(api: Api, call: Call) -> Outcome {
 }
 
 pub async fn tracked(api: Api, call: Call) -> Outcome {
-    let now = api.now(&call.envelope()?)?;
+    let now = api.now(&call.envelope().await?)?;
     let (jobs, expired) = api.engine.tracked().await?;
     #[derive(Serialize)]
     struct Tracked<'a> {

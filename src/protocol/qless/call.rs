@@ -211,23 +211,25 @@ impl Call {
     }
 
     /// The envelope of a request with or without a body. Without one, there is no `data`.
-    pub fn envelope(&self) -> Result<Envelope<'_>, ApiError> {
-        let fields = if self.has_body && !self.body.is_empty() {
-            let text = std::str::from_utf8(&self.body)
-                .map_err(|_| ApiError::bad("body", "the request body is not valid UTF-8"))?;
-            let fields = body::process(text.len(), || serde_json::from_str::<Fields<'_>>(text));
-            fields.map_err(|error| {
-                ApiError::bad(
-                    "body",
-                    &format!(
-                        "the request body must be a JSON object: {}",
-                        body::reason(&error)
-                    ),
-                )
-            })?
-        } else {
-            Fields::default()
+    pub async fn envelope(&self) -> Result<Envelope<'_>, ApiError> {
+        if !self.has_body || self.body.is_empty() {
+            return self.envelope_of(&Fields::default());
+        }
+        let text = std::str::from_utf8(&self.body)
+            .map_err(|_| ApiError::bad("body", "the request body is not valid UTF-8"))?;
+        // Names and hosts with escapes are copied, however long.
+        let read = || {
+            let fields = serde_json::from_str(text).map_err(|error| {
+                let why = body::reason(&error);
+                let why = format!("the request body must be a JSON object: {why}");
+                ApiError::bad("body", &why)
+            })?;
+            self.envelope_of(&fields)
         };
+        body::parse(text.len(), read).await?
+    }
+
+    fn envelope_of<'a>(&'a self, fields: &Fields<'a>) -> Result<Envelope<'a>, ApiError> {
         let host = match (fields.text("host")?, self.query("host")) {
             (Some(host), _) => host,
             (None, Some(host)) if !self.has_body => Cow::Borrowed(host),

@@ -34,7 +34,7 @@ pub async fn claim_of_several(api: Api, call: Call) -> Outcome {
 
 async fn of_several(call: &Call) -> Result<ClaimParameters, ApiError> {
     if call.has_body() {
-        let envelope = call.envelope()?;
+        let envelope = call.envelope().await?;
         let data = envelope.data()?;
         body::parse(data.get().len(), || in_data(data)).await?
     } else {
@@ -64,7 +64,7 @@ fn in_data(data: &RawValue) -> Result<ClaimParameters, ApiError> {
 }
 
 pub async fn peek(api: Api, call: Call) -> Outcome {
-    let (queue, count, envelope) = (call.name("queue")?, call.count()?, call.envelope()?);
+    let (queue, count, envelope) = (call.name("queue")?, call.count()?, call.envelope().await?);
     let now = api.now(&envelope)?;
     let jobs = api
         .engine
@@ -82,7 +82,7 @@ struct ClaimParameters {
 }
 
 async fn claim_jobs(api: &Api, call: Call, parameters: ClaimParameters) -> Outcome {
-    let envelope = call.envelope()?;
+    let envelope = call.envelope().await?;
     let now = api.now(&envelope)?;
     let worker = envelope.host;
     // The request may wait for a job, and does not need its body for that.

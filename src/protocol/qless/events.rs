@@ -89,7 +89,7 @@ pub async fn events(
 
 async fn list(api: Api, call: Call) -> Outcome {
     let (after, limit) = (call.number("after")?, call.limit(LIMIT)?);
-    api.now(&call.envelope()?)?;
+    api.now(&call.envelope().await?)?;
     let place = long_list::wait_for(&LISTS).await?;
     let list = async {
         let events = api

@@ -14,7 +14,7 @@ use crate::engine::{
 };
 
 pub async fn add(api: Api, call: Call) -> Outcome {
-    let (queue, envelope) = (call.name("queue")?, call.envelope()?);
+    let (queue, envelope) = (call.name("queue")?, call.envelope().await?);
     let now = api.now(&envelope)?;
     let (puts, array) = envelope.items(read_put).await?;
     let queue = QueueKey::qless(queue);
@@ -27,7 +27,7 @@ pub async fn add(api: Api, call: Call) -> Outcome {
 
 /// Like [`add`], but only for existing jobs.
 pub async fn requeue(api: Api, call: Call) -> Outcome {
-    let (queue, envelope) = (call.name("queue")?, call.envelope()?);
+    let (queue, envelope) = (call.name("queue")?, call.envelope().await?);
     let now = api.now(&envelope)?;
     let with_id = |item: &RawValue| {
         let put = read_put(item)?;
@@ -61,7 +61,7 @@ fn read_put(item: &RawValue) -> Result<Put, ApiError> {
 }
 
 pub async fn heartbeat(api: Api, call: Call) -> Outcome {
-    let envelope = call.envelope()?;
+    let envelope = call.envelope().await?;
     let (now, holder) = (api.now(&envelope)?, holder(&call, &envelope)?);
     let read = |item: &RawValue| {
         let fields = Fields::of_id_or_item(item)?;
@@ -82,7 +82,7 @@ pub async fn heartbeat(api: Api, call: Call) -> Outcome {
 }
 
 pub async fn complete(api: Api, call: Call) -> Outcome {
-    let envelope = call.envelope()?;
+    let envelope = call.envelope().await?;
     let (now, holder) = (api.now(&envelope)?, holder(&call, &envelope)?);
     let (completions, array) = envelope.items(read_completion).await?;
     let done = run_valid(completions, async |completions: Vec<Completion>| {
@@ -132,7 +132,7 @@ fn read_completion(item: &RawValue) -> Result<Completion, ApiError> {
 }
 
 pub async fn fail(api: Api, call: Call) -> Outcome {
-    let envelope = call.envelope()?;
+    let envelope = call.envelope().await?;
     let (now, holder) = (api.now(&envelope)?, holder(&call, &envelope)?);
     let (fails, array) = envelope.items(read_failure).await?;
     let done = run_valid(fails, async |fails: Vec<Fail>| {
@@ -157,7 +157,7 @@ fn read_failure(item: &RawValue) -> Result<Fail, ApiError> {
 }
 
 pub async fn retry(api: Api, call: Call) -> Outcome {
-    let envelope = call.envelope()?;
+    let envelope = call.envelope().await?;
     let (now, holder) = (api.now(&envelope)?, holder(&call, &envelope)?);
     let read = |item: &RawValue| {
         let fields = Fields::of_id_or_item(item)?;
@@ -227,7 +227,7 @@ pub async fn run_on_items<P, T: Serialize>(
     read: impl Fn(&RawValue) -> Result<P, ApiError>,
     method: impl AsyncFnOnce(&Api, Vec<P>, Option<Time>) -> engine::Result<Vec<engine::Result<T>>>,
 ) -> Outcome {
-    let envelope = call.envelope()?;
+    let envelope = call.envelope().await?;
     let now = api.now(&envelope)?;
     let (items, array) = envelope.items(read).await?;
     let done = run_valid(items, async |items| method(api, items, now).await).await?;

@@ -10,13 +10,13 @@ use crate::engine::Inconsistency;
 use crate::protocol::body;
 
 pub async fn check(api: Api, call: Call) -> Outcome {
-    let now = api.now(&call.envelope()?)?;
+    let now = api.now(&call.envelope().await?)?;
     let problems = api.engine.check(now).await?;
     Ok(Results::new(&json!({ "problems": views(&problems) })))
 }
 
 pub async fn repair(api: Api, call: Call) -> Outcome {
-    let envelope = call.envelope()?;
+    let envelope = call.envelope().await?;
     let now = api.now(&envelope)?;
     let data = envelope.data()?;
     let is_true = || Ok::<_, ApiError>(Fields::of(data)?.required("resolve")?.get() == "true");
@@ -39,7 +39,7 @@ fn views(problems: &[Inconsistency]) -> Vec<Value> {
 }
 
 pub async fn flush(api: Api, call: Call) -> Outcome {
-    call.envelope()?;
+    call.envelope().await?;
     if !api.allow_flush {
         return Err(ApiError::NotEnabled {
             message: "flush is disabled; start the server with --allow-flush",

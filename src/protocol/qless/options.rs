@@ -12,7 +12,7 @@ use crate::engine::{Config, OPTION_BYTES_MAX};
 use crate::protocol::{body, long_list};
 
 pub async fn options(api: Api, call: Call) -> Outcome {
-    api.now(&call.envelope()?)?;
+    api.now(&call.envelope().await?)?;
     let config = api.engine.options().await?;
     let _permit = long_list::of_options(config).await?;
     Ok(Results::new(&OptionsView(config.all())))
@@ -30,7 +30,7 @@ impl Serialize for OptionsView {
 
 pub async fn option(api: Api, call: Call) -> Outcome {
     let option = call.name_up_to("option", OPTION_BYTES_MAX)?;
-    api.now(&call.envelope()?)?;
+    api.now(&call.envelope().await?)?;
     match api.engine.options().await?.get(option) {
         Some(value) => Ok(Results::new(&body::stored(&value))),
         None => Err(ApiError::NoSuchOption {
@@ -42,7 +42,7 @@ pub async fn option(api: Api, call: Call) -> Outcome {
 pub async fn set_option(api: Api, call: Call) -> Outcome {
     let (option, envelope) = (
         call.name_up_to("option", OPTION_BYTES_MAX)?,
-        call.envelope()?,
+        call.envelope().await?,
     );
     let (now, data) = (api.now(&envelope)?, envelope.data()?);
     let value = data.get();
@@ -56,7 +56,7 @@ pub async fn set_option(api: Api, call: Call) -> Outcome {
 
 pub async fn unset_option(api: Api, call: Call) -> Outcome {
     let option = call.name_up_to("option", OPTION_BYTES_MAX)?;
-    let now = api.now(&call.envelope()?)?;
+    let now = api.now(&call.envelope().await?)?;
     api.engine.configure(option, None, now).await?;
     Ok(Results::new(&true))
 }

@@ -27,7 +27,7 @@ enum Schedule {
 
 pub async fn recur(api: Api, call: Call) -> Outcome {
     let queue = QueueKey::qless(call.name("queue")?);
-    let envelope = call.envelope()?;
+    let envelope = call.envelope().await?;
     let now = api.now(&envelope)?;
     let (read, array) = envelope.items(read_recur).await?;
     let mut cron_items = 0;
@@ -123,7 +123,7 @@ fn interval(fields: &Fields<'_>) -> Result<Option<f64>, ApiError> {
 
 pub async fn recurring(api: Api, call: Call) -> Outcome {
     let id = call.name("id")?;
-    api.now(&call.envelope()?)?;
+    api.now(&call.envelope().await?)?;
     match api.engine.recurring(id).await? {
         Some(recurring) => Ok(Results::new(&view(&api, &recurring))),
         None => Err(Error::NoSuchRecurring { id: id.to_owned() }.into()),
@@ -131,7 +131,7 @@ pub async fn recurring(api: Api, call: Call) -> Outcome {
 }
 
 pub async fn change(api: Api, call: Call) -> Outcome {
-    let (id, envelope) = (call.name("id")?, call.envelope()?);
+    let (id, envelope) = (call.name("id")?, call.envelope().await?);
     let now = api.now(&envelope)?;
     let data = envelope.data()?;
     let read = body::parse(data.get().len(), || read_change(data)).await?;
@@ -161,7 +161,7 @@ fn read_change(data: &RawValue) -> Result<(RecurringChange, Option<Schedule>), A
 }
 
 pub async fn unrecur(api: Api, call: Call) -> Outcome {
-    let (id, now) = (call.name("id")?, api.now(&call.envelope()?)?);
+    let (id, now) = (call.name("id")?, api.now(&call.envelope().await?)?);
     api.engine.unrecur(id, now).await?;
     Ok(Results::new(&true))
 }
@@ -169,7 +169,7 @@ pub async fn unrecur(api: Api, call: Call) -> Outcome {
 /// The list of a queue's recurring jobs.
 pub async fn list(api: &Api, call: &Call, queue: &QueueKey) -> Outcome {
     let (page, full) = (call.page()?, call.bool_parameter("full")?);
-    api.now(&call.envelope()?)?;
+    api.now(&call.envelope().await?)?;
     if full {
         let found = api.engine.recurring_in(queue, page).await?;
         let views: Vec<_> = found.iter().map(|it| view(api, it)).collect();

@@ -40,6 +40,10 @@ const PATTERNS_MAX: usize = 256;
 /// Maximum number of channels in a list.
 const LISTED_MAX: usize = 1_000;
 
+/// How long the first subscription waits until its events are followed. If the database does not respond for longer, it
+/// misses the events until then.
+const READY_MAX: Duration = Duration::from_secs(10);
+
 /// How long a command waits for its events.
 const CATCH_UP_MAX: Duration = Duration::from_secs(1);
 
@@ -296,13 +300,17 @@ impl Hub {
     /// and before a command that other clients send meanwhile.
     pub async fn be_ready(&self) {
         if !self.follows.load(Ordering::Acquire) {
-            self.catch_up().await;
+            self.catch_up_within(READY_MAX).await;
         }
     }
 
     /// Waits until all events committed before the call have been sent, for at most [`CATCH_UP_MAX`]. Does not wait if
     /// there is no subscriber.
     pub async fn catch_up(&self) {
+        self.catch_up_within(CATCH_UP_MAX).await;
+    }
+
+    async fn catch_up_within(&self, time: Duration) {
         if self.lock().all.is_empty() {
             return;
         }
@@ -313,7 +321,7 @@ impl Hub {
                 drop(caught_up.await);
             }
         };
-        drop(timeout(CATCH_UP_MAX, waiting).await);
+        drop(timeout(time, waiting).await);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Subscribers> {

@@ -52,7 +52,7 @@ pub const MUTE_HOURS_MAX: i64 = 2_160;
 
 fn target(form: &super::Form) -> Target {
     let group = form.field("group");
-    Target::new(format!("failures {group}"), urls::failure(group))
+    Target::new(format!("failure group {group}"), urls::failure(group))
 }
 
 pub static MUTE_GROUP: Action = Action::new("mute_group", MuteGroup::PATH, Role::Operator, target);

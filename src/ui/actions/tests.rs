@@ -60,7 +60,7 @@ const FORMS: &[[&str; 5]] = &[
         "/ui/fn/retry_group",
         "group=E",
         "retry_group",
-        "failures E",
+        "failure group E",
         "/ui/failures/E",
     ],
     [

@@ -108,7 +108,7 @@ pub fn dialog(queue: &QueueRow, request: &PageRequest) -> AnyView {
         action: PauseQueue::PATH,
         fields: [queue.queue_ref.fields(), vec![("back", request.here())]].concat(),
         confirm_label: confirm.to_owned(),
-        cancel_label: "Cancel",
+        cancel_label: "Close",
     };
     confirm_dialog_with(dialog, inputs("pause", &queue.pause))
 }
@@ -151,7 +151,7 @@ pub fn several(n: i64, filter: Vec<(&'static str, String)>, request: &PageReques
                     <div>
                         <button type="submit" class="btn btn-strong">"Pause queues"</button>
                         <button type="submit" class="btn" formaction=ResumeQueues::PATH>"Resume queues"</button>
-                        <button type="button" class="btn" popovertarget="several" popovertargetaction="hide">"Cancel"</button>
+                        <button type="button" class="btn" popovertarget="several" popovertargetaction="hide">"Close"</button>
                     </div>
                 </form>
             </div>

@@ -41,7 +41,7 @@ fn postpone(job: &JobRow, request: &PageRequest) -> AnyView {
     };
     let dialog = ConfirmDialog {
         id: "postpone".to_owned(),
-        button: "Postpone…".to_owned(),
+        button: "Change due time…".to_owned(),
         danger: false,
         title: "Change when the job is due".to_owned(),
         text: "The job keeps its queue, its priority and its retries.".to_owned(),

@@ -62,7 +62,7 @@ fn no_jobs() -> impl IntoView {
         <div class=CARD>
             <p class=EMPTY>
                 "No failed jobs in this group. Its jobs were retried, moved or canceled, or the group never existed. "
-                <a href="/ui/operations">"Bulk operations"</a> " lists what they did with each job."
+                <a href="/ui/operations">"Bulk operations"</a> " shows how many jobs each operation changed, and why it skipped others."
             </p>
         </div>
     }

@@ -110,7 +110,7 @@ fn groups_and_filter(view: &FailuresView, text: &str, request: &PageRequest) -> 
         {(view.unchecked > 0)
             .then(|| {
                 let unchecked = plural(number_of(view.unchecked), "group", "groups");
-                view! { <p class="text-muted wrap-anywhere">{format!("{unchecked} with fewer jobs not compared with the filter, because it reads at most 16 MiB, for at most 2 s.")}</p> }
+                view! { <p class="text-muted wrap-anywhere">{format!("The filter did not check {unchecked} with fewer jobs: it reads at most 16 MiB, for at most 2 s.")}</p> }
             })}
         {(view.more > 0)
             .then(|| {

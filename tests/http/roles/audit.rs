@@ -139,7 +139,7 @@ async fn the_audit_log_names_the_group_of_a_retry() {
     worker.fail("b", "Lost").await;
     let form = [("group", "Lost"), ("count", "2")];
     let (.., target) = noted(&anna, "retry_group", &form).await;
-    assert_eq!(target, "failures Lost");
+    assert_eq!(target, "failure group Lost");
     let entry = newest(&anna, "retry_group").await;
     assert_eq!(entry["result"], "Operation started.");
 }

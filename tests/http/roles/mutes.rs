@@ -32,7 +32,7 @@ async fn a_muted_group_is_no_problem_until_it_is_unmuted() {
     let (before, after, target) = noted(&anna, "mute_group", &form).await;
     let mute = json!([{"mute": "Lost", "reason": "a known bug", "hours": 2}]);
     assert_eq!((before, after), (json!([null]), mute));
-    assert_eq!(target, "failures Lost");
+    assert_eq!(target, "failure group Lost");
     let overview = anna.page("/ui").await;
     assert!(
         !overview.contains(PROBLEM) && overview.contains(" muted"),

@@ -360,8 +360,13 @@ impl StateCounts {
         let (entries, considered) =
             best.map_or((0, self.all), |(entries, matching, _)| (entries, matching));
         let chunk = match best {
-            Some((.., Index::States | Index::Class)) if search.needs_only_indexes() => {
-                limits.jobs.saturating_add(SPARE).min(limits.scanned)
+            Some((.., index @ (Index::States | Index::Class))) if search.needs_only_indexes() => {
+                let wanted = limits.jobs.saturating_add(SPARE).min(limits.scanned);
+                match index {
+                    // It continues where it has ended.
+                    Index::Class => wanted.min(CHUNK),
+                    _ => wanted,
+                }
             }
             Some((.., Index::Class)) => limits.scanned.min(CHUNK),
             Some((entries, ..)) if entries > ENTRIES_MAX => limits.scanned.min(CHUNK),

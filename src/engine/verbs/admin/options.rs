@@ -15,8 +15,9 @@ impl Engine {
         value: Option<String>,
         now: Option<Time>,
     ) -> Result<()> {
-        if let Some(value) = &value {
-            Config::check(option, value)?;
+        match &value {
+            Some(value) => Config::check(option, value)?,
+            None => Config::check_sizes(option, "")?,
         }
         let option = option.to_owned();
         self.write(Needs::default(), now, 1, move |work| {
@@ -62,6 +63,20 @@ pub fn configure(work: &mut UnitOfWork, option: &str, value: Option<String>) -> 
 mod tests {
     use super::*;
     use crate::engine::engine_without_tasks;
+    use crate::engine::model::config::OPTION_BYTES_MAX;
+
+    #[tokio::test]
+    async fn an_option_with_a_long_name_is_neither_set_nor_unset() {
+        let engine = engine_without_tasks().await;
+        for (bytes, is_refused) in [(OPTION_BYTES_MAX, false), (OPTION_BYTES_MAX + 1, true)] {
+            for value in [None, Some("1".to_owned())] {
+                let done = engine.configure(&"o".repeat(bytes), value, None).await;
+                let refused = matches!(done, Err(Error::BadOption { .. }));
+                assert_eq!(refused, is_refused, "{bytes} bytes: {done:?}");
+            }
+        }
+        engine.close().await;
+    }
 
     #[tokio::test]
     async fn the_options_have_4_mib_together() {

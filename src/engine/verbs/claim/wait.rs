@@ -1,6 +1,5 @@
 //! A claim that waits for jobs (long poll).
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
@@ -65,19 +64,12 @@ impl Engine {
                 self.pass_on_wake_up(queue, &jobs);
                 return Ok(jobs);
             }
-            // At the same time, because the read may have to wait.
-            let set_timer = async {
-                if now.is_none() {
-                    let subscriptions = self.subscriptions();
-                    let update = subscriptions.begin_timer_update(&subscription.queues);
-                    self.set_timer(&update.queues, checked_at).await;
-                    update.done();
-                }
-                std::future::pending::<Infallible>().await
-            };
+            if now.is_none() {
+                let queues = &subscription.queues;
+                self.update_timer(queues, checked_at);
+            }
             let woken = tokio::select! {
                 woken = timeout_at(until, wake_up) => woken,
-                never = set_timer => match never {},
                 // The token has expired: the next claim fails.
                 () = self.clock_reaches(expiry) => continue,
                 () = self.polls_stopped() => return Ok(jobs),
@@ -87,6 +79,20 @@ impl Engine {
                 Err(_) => return Ok(jobs),
             }
         }
+    }
+
+    /// Sets the timer for those of the queues for which no poll has set it. In a task of its own, because the poll must
+    /// react to wake-ups while the read waits, and others rely on the timer even if this poll ends.
+    fn update_timer(&self, queues: &[QueueKey], checked_at: Time) {
+        let update = self.subscriptions().begin_timer_update(queues);
+        if update.queues.is_empty() {
+            return;
+        }
+        let engine = self.for_task();
+        tokio::spawn(async move {
+            engine.set_timer(&update.queues, checked_at).await;
+            update.done();
+        });
     }
 
     /// Resolves when the server's clock reaches this time; never for `None`.

@@ -32,7 +32,7 @@ impl Engine {
         let queue = Arc::clone(queue);
         // Before the transaction, because a client that gets no response would create it again.
         let bytes = payload.len() + state.len();
-        RecordMemory::default().reserve(bytes, false).await?;
+        RecordMemory::default().reserve(bytes, true).await?;
         self.write(needs, None, 1, move |work| {
             create(work, &queue, &payload, &state)
         })

@@ -1,15 +1,17 @@
 //! Unfail: puts failed jobs back into a queue.
 
-use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
-
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::{JobKey, QueueKey, State};
 use crate::engine::unit_of_work::{Oldest, UnitOfWork};
+use crate::engine::verbs::batches::{Batches, MOVE_BATCH};
 use crate::engine::verbs::lifecycle::{enter_queue, leave_queue};
 use crate::engine::verbs::qless::put::announce_put;
 use crate::engine::verbs::{needs_of_jobs, needs_of_oldest};
+
+/// The longest failure group that is looked for: longer than any, including those that name a queue.
+const GROUP_BYTES_MAX: usize = 8 << 10;
 
 impl Engine {
     /// Requeues the oldest `count` failed jobs of a failure group, into `queue` or else each into its own. Returns how
@@ -24,6 +26,9 @@ impl Engine {
         count: usize,
         now: Option<Time>,
     ) -> Result<usize> {
+        if group.len() > GROUP_BYTES_MAX {
+            return Ok(0);
+        }
         let _room = self.reserve_room(&queue)?;
         // A job that fails again meanwhile is not requeued again. Clocks of clients may differ.
         let until = match now.is_some() || self.trusts_client_clock() {

@@ -73,18 +73,22 @@ impl Follower {
             (self.epoch, self.last) = (epoch, None);
         }
         let Some(mut last) = self.last else {
-            self.last = self.engine.last_event().await.ok();
+            self.last = self.engine.first_followed_event().await.ok();
             return;
         };
         // Later events are sent next time, so that commands do not wait for them, too.
         let newest = match self.has_stored {
             true => self.engine.last_followed_event().await,
-            false => self.engine.last_event().await,
+            false => self.engine.first_followed_event().await,
         };
+        // An error is an outage: the events are sent after it.
+        let Ok(newest) = newest else { return };
         self.has_stored = self.followed.is_some();
-        let newest = newest.unwrap_or_default();
+        if newest < last {
+            // A database server has taken over without the last events.
+            self.last = Some(newest);
+        }
         while last < newest {
-            // An error is an outage: the events are sent after it.
             let Ok((events, next)) = self.engine.followed_events(last, BATCH).await else {
                 return;
             };

@@ -71,7 +71,7 @@ pub fn button(view: &FailureGroupView, request: &PageRequest) -> AnyView {
             ("back", request.here()),
         ],
         confirm_label: "Mute group".to_owned(),
-        cancel_label: "Cancel",
+        cancel_label: "Close",
     };
     confirm_dialog_with(dialog, inputs.into_any())
 }

@@ -192,7 +192,7 @@ fn mark(
     let element = part.and_then(|part| Some((part, elements.get(part)?.get())));
     let Some((part, element)) = element else {
         return Some(QueryPosition {
-            place: format!("Term {number}"),
+            place: format!("Triple {number}"),
             text: triple.to_owned(),
             at: None,
         });
@@ -206,7 +206,7 @@ fn mark(
     let at = column.filter(|_| expression.is_some());
     let column = at.map_or(String::new(), |column| format!(", column {column}"));
     Some(QueryPosition {
-        place: format!("Term {number}, {name}{column}"),
+        place: format!("Triple {number}, {name}{column}"),
         text: expression.unwrap_or_else(|| element.to_owned()),
         at: at.map(|column| column.saturating_sub(1)),
     })
@@ -310,14 +310,14 @@ mod tests {
         assert_eq!(
             mark(text, 1, Some(1), Some(14)),
             Some(QueryPosition {
-                place: "Term 2, the first expression, column 14".to_owned(),
+                place: "Triple 2, the first expression, column 14".to_owned(),
                 text: "length('ä') +".to_owned(),
                 at: Some(13),
             })
         );
         assert_eq!(
             mark(text, 1, Some(2), None).map(|mark| (mark.place, mark.text)),
-            Some(("Term 2, the second expression".to_owned(), "1".to_owned()))
+            Some(("Triple 2, the second expression".to_owned(), "1".to_owned()))
         );
         assert_eq!(
             mark(text, 0, None, None).map(|mark| mark.text),

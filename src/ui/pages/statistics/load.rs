@@ -6,7 +6,7 @@ mod window;
 use leptos::prelude::*;
 
 use crate::auth::Role;
-use crate::engine::{Engine, Result, SeriesTotals, minute, quantile};
+use crate::engine::{Engine, QueueKey, Result, SeriesTotals, minute, quantile};
 use crate::ui::context::{read, read_or_missing};
 use crate::ui::error::PageError;
 use crate::ui::model::queue_ref::{Protocol, QueueRef};
@@ -164,17 +164,27 @@ async fn by_queue(engine: &Engine, window: Window) -> Result<Vec<QueueActivity>>
 fn queues(engine: &Engine) -> Vec<QueueRef> {
     let mut known = engine.known_queues().unordered();
     known.retain(|queue| !queue.forgotten && queue.key.protocol != Protocol::Jobq);
-    let known = known.iter().map(|queue| queue_ref(&queue.key));
-    let mut queues: Vec<(String, QueueRef)> = known.map(|it| (it.label(), it)).collect();
-    let order = |a: &(String, QueueRef), b: &(String, QueueRef)| {
-        (&a.0, a.1.protocol).cmp(&(&b.0, b.1.protocol))
-    };
-    if queues.len() > QUEUES_OFFERED {
-        queues.select_nth_unstable_by(QUEUES_OFFERED, order);
-        queues.truncate(QUEUES_OFFERED);
+    // There can be 100,000, so those that are left out are not copied.
+    if known.len() > QUEUES_OFFERED {
+        known.select_nth_unstable_by(QUEUES_OFFERED, |a, b| {
+            let name = |key| (name_parts(key).flat_map(str::bytes), key.protocol);
+            let ((a_name, a), (b_name, b)) = (name(&a.key), name(&b.key));
+            a_name.cmp(b_name).then_with(|| a.cmp(&b))
+        });
+        known.truncate(QUEUES_OFFERED);
     }
-    queues.sort_by(order);
-    queues.into_iter().map(|(_, queue_ref)| queue_ref).collect()
+    let mut queues: Vec<QueueRef> = known.iter().map(|queue| queue_ref(&queue.key)).collect();
+    queues.sort_by_cached_key(|queue| (queue.label(), queue.protocol));
+    queues
+}
+
+/// The parts of the displayed name.
+fn name_parts(key: &QueueKey) -> impl Iterator<Item = &str> {
+    let namespace = match key.protocol {
+        Protocol::Lmstfy => [key.namespace.as_str(), "/"],
+        Protocol::Qless | Protocol::Relay | Protocol::Jobq => ["", ""],
+    };
+    namespace.into_iter().chain([key.name.as_str()])
 }
 
 fn series(sums: &[SeriesTotals], from: i64, width: i64) -> Series {
