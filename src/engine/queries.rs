@@ -3,6 +3,7 @@
 
 use crate::engine::consistency::CheckPermit;
 use crate::engine::queries::record_labels::CountedLabels;
+use crate::engine::queries::series::LastFailure;
 use crate::engine::queries::shared_read::SharedReads;
 use crate::engine::queries::tags::TagRanking;
 
@@ -44,5 +45,6 @@ pub struct LongReads {
     pub check_permit: CheckPermit,
     pub tag_ranking: TagRanking,
     pub counted_labels: CountedLabels,
+    pub last_failure: LastFailure,
     pub shared: SharedReads,
 }

@@ -47,6 +47,11 @@ struct SubscribedQueues {
     queues: HashMap<QueueKey, QueueSubscribers>,
     /// [`QueueSubscribers::next_available`] of all queues, in order.
     timers: BTreeSet<(Time, QueueKey)>,
+    /// The queues whose timers are to be set, and the earliest time at which one of their polls began its claim.
+    requested: BTreeSet<QueueKey>,
+    requested_since: Option<Time>,
+    /// Whether a task sets the requested timers.
+    sets_timers: bool,
 }
 
 /// The subscribers of one queue.
@@ -56,7 +61,7 @@ struct QueueSubscribers {
     count: usize,
     /// When the next job becomes available without a commit.
     next_available: Option<Time>,
-    /// Whether a poll reads `next_available` from the database, or has read it.
+    /// Whether `next_available` was requested.
     is_timer_known: bool,
 }
 
@@ -105,7 +110,7 @@ impl Subscriptions {
     /// A job becomes available in the queue at this time: the timer fires then, or earlier.
     pub fn available_at(&self, queue: &QueueKey, at: Time) {
         let mut known = self.lock();
-        let SubscribedQueues { queues, timers } = &mut *known;
+        let SubscribedQueues { queues, timers, .. } = &mut *known;
         let Some(subscribers) = queues.get_mut(queue) else {
             return;
         };
@@ -122,23 +127,36 @@ impl Subscriptions {
         }
     }
 
-    /// Of these queues, those for which the timer does not know yet when the next job becomes available. The caller
-    /// must read this time; if it drops the update first, another poll reads it.
-    pub fn begin_timer_update(self: &Arc<Self>, queues: &[QueueKey]) -> TimerUpdate {
+    /// Requests the timers of those of the queues for which nothing has requested them. `checked_at`: when the poll
+    /// began its claim. Returns whether the caller must start the task that sets them.
+    pub fn request_timers(&self, queues: &[QueueKey], checked_at: Time) -> bool {
         let mut known = self.lock();
-        let mut unknown = Vec::new();
+        let SubscribedQueues {
+            queues: subscribed,
+            requested,
+            requested_since,
+            sets_timers,
+            ..
+        } = &mut *known;
         for queue in queues {
-            if let Some(subscribers) = known.queues.get_mut(queue)
+            if let Some(subscribers) = subscribed.get_mut(queue)
                 && !std::mem::replace(&mut subscribers.is_timer_known, true)
             {
-                unknown.push(queue.clone());
+                requested.insert(queue.clone());
+                let since = requested_since.get_or_insert(checked_at);
+                *since = checked_at.min(*since);
             }
         }
-        drop(known);
-        TimerUpdate {
-            subscriptions: Arc::clone(self),
-            queues: unknown,
-        }
+        !requested.is_empty() && !std::mem::replace(sets_timers, true)
+    }
+
+    /// The queues whose timers are to be set, and since when jobs may have become available. `None` ends the task.
+    pub fn take_requested_timers(&self) -> Option<(Vec<QueueKey>, Time)> {
+        let mut known = self.lock();
+        let since = known.requested_since.take();
+        known.sets_timers = since.is_some();
+        let queues = std::mem::take(&mut known.requested);
+        Some((queues.into_iter().collect(), since?))
     }
 
     /// Whether the queue has subscribers.
@@ -159,7 +177,7 @@ impl Subscriptions {
     /// Takes the queues for which the timer fires at `now`. Each must be checked again.
     fn take_due(&self, now: Time) -> Vec<QueueKey> {
         let mut known = self.lock();
-        let SubscribedQueues { queues, timers } = &mut *known;
+        let SubscribedQueues { queues, timers, .. } = &mut *known;
         let mut due = Vec::new();
         while timers.first().is_some_and(|(next, _)| *next <= now) {
             let Some((_, queue)) = timers.pop_first() else {
@@ -212,6 +230,7 @@ impl Drop for Subscription {
                 continue;
             }
             let gone = known.queues.remove(queue);
+            known.requested.remove(queue);
             if let Some(next) = gone.and_then(|gone| gone.next_available) {
                 known.timers.remove(&(next, queue.clone()));
             }
@@ -242,31 +261,6 @@ impl Future for NextWakeUp {
             .iter_mut()
             .position(|notified| notified.as_mut().poll(context).is_ready());
         ready.map_or(Poll::Pending, Poll::Ready)
-    }
-}
-
-/// Queues whose timer is about to be set for one poll. Other polls rely on it, so if this is dropped before
-/// [`TimerUpdate::done`], one of them takes over.
-pub struct TimerUpdate {
-    subscriptions: Arc<Subscriptions>,
-    pub queues: Vec<QueueKey>,
-}
-
-impl TimerUpdate {
-    /// The timer is set.
-    pub fn done(mut self) {
-        self.queues.clear();
-    }
-}
-
-impl Drop for TimerUpdate {
-    fn drop(&mut self) {
-        for queue in &self.queues {
-            if let Some(subscribers) = self.subscriptions.lock().queues.get_mut(queue) {
-                subscribers.is_timer_known = false;
-            }
-            self.subscriptions.wake(queue, 1);
-        }
     }
 }
 

@@ -119,6 +119,12 @@ impl StoreError {
         matches!(self, StoreError::Slow) || self.has_code(&["57014"])
     }
 
+    /// Whether a long read was ended because it took too long. On Postgres, the time limit of the server and that of the
+    /// database are the same.
+    pub fn is_too_slow(&self) -> bool {
+        self.is_slow() || matches!(self, StoreError::Timeout)
+    }
+
     /// Whether the disk is full.
     pub fn is_disk_full(&self) -> bool {
         match self {

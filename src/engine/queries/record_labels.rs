@@ -1,10 +1,10 @@
 //! Records by label.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Mutex;
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::timeout;
 
 use crate::engine::Engine;
@@ -28,6 +28,9 @@ const COUNTED_QUEUES_MAX: usize = 64;
 
 /// For how long requests share the counts of a large queue, unless counting took longer than a tenth of this.
 const FRESH: Duration = Duration::from_secs(5);
+
+/// For how long requests share them at most.
+const KEPT_MAX: Duration = Duration::from_secs(30);
 
 /// Time limit for counting the labels of a large queue, and for waiting until those of others are counted.
 const LABELS_TIME_MAX: Duration = Duration::from_secs(4);
@@ -64,24 +67,23 @@ impl Engine {
         // In a task of its own, and not with the reads for guests: others wait for it.
         let engine = self.for_task();
         let counted = tokio::spawn(async move {
-            let counted = engine.0.long_reads.counted_labels.0.lock();
-            let turn = timeout(LABELS_TIME_MAX, counted).await;
-            let mut counted = turn.map_err(|_| StoreError::Timeout)?;
-            counted.retain(|_, (until, _)| Instant::now() < *until);
-            if let Some((_, labels)) = counted.get(&id) {
-                return Ok(Arc::clone(labels));
+            let counted = &engine.0.long_reads.counted_labels;
+            if let Some(labels) = counted.fresh(id) {
+                return Ok(labels);
+            }
+            let turn = timeout(LABELS_TIME_MAX, counted.turn.lock()).await;
+            let _turn = turn.map_err(|_| StoreError::Timeout)?;
+            if let Some(labels) = counted.fresh(id) {
+                return Ok(labels);
             }
             let began = Instant::now();
             let batch = vec![count_labels(id)];
             let rows = match engine.readers().read_within(LABELS_TIME_MAX, batch).await {
-                Err(error) if error.is_slow() => Vec::new(),
+                Err(error) if error.is_too_slow() => Vec::new(),
                 read => read?.pop().unwrap_or_default().rows,
             };
             let labels = labels(&rows)?;
-            if counted.len() < COUNTED_QUEUES_MAX {
-                let fresh = FRESH.max(began.elapsed() * 10);
-                counted.insert(id, (Instant::now() + fresh, Arc::clone(&labels)));
-            }
+            counted.keep(id, began.elapsed(), &labels);
             Ok(labels)
         });
         counted.await.map_err(|_| StoreError::Stopped)?
@@ -161,11 +163,34 @@ fn labels(rows: &[Row]) -> Result<Arc<[LabelCounts]>> {
     rows.iter().map(labeled).collect()
 }
 
-/// The labels of large queues, and until when they are fresh.
+/// The labels of large queues.
 #[derive(Debug, Default)]
-pub struct CountedLabels(Mutex<HashMap<QueueId, FreshLabels>>);
+pub struct CountedLabels {
+    /// Held by the request that counts. Others, also for other queues, wait.
+    turn: AsyncMutex<()>,
+    /// With the time until which they are fresh.
+    kept: Mutex<HashMap<QueueId, FreshLabels>>,
+}
 
 type FreshLabels = (Instant, Arc<[LabelCounts]>);
+
+impl CountedLabels {
+    fn fresh(&self, queue: QueueId) -> Option<Arc<[LabelCounts]>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (until, labels) = kept.get(&queue)?;
+        (Instant::now() < *until).then(|| Arc::clone(labels))
+    }
+
+    /// Keeps labels that took this long to count.
+    fn keep(&self, queue: QueueId, took: Duration, labels: &Arc<[LabelCounts]>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|_, (until, _)| Instant::now() < *until);
+        if kept.len() < COUNTED_QUEUES_MAX {
+            let until = Instant::now() + (10 * took).clamp(FRESH, KEPT_MAX);
+            kept.insert(queue, (until, Arc::clone(labels)));
+        }
+    }
+}
 
 const LABELS: &str = "
 SELECT label, count(*) FROM jobs WHERE queue = $1 AND state = {record}

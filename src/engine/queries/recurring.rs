@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::job::QueueKey;
+use crate::engine::model::job::{QueueKey, can_look_up};
 use crate::engine::model::page::{OffsetPage, PageOf, PageStart, Position, Range};
 use crate::engine::model::recurring::{
     ALL_PAGES, IN_QUEUE, IN_QUEUE_PAGES, LOAD, Recurring, recurring,
@@ -15,6 +15,9 @@ use crate::store::{Arg, Row, Statement, StoreError};
 impl Engine {
     /// The recurring job; `None` if it does not exist.
     pub async fn recurring(&self, id: &str) -> Result<Option<Recurring>> {
+        if !can_look_up(id) {
+            return Ok(None);
+        }
         self.refresh_cache().await?;
         let statement = Statement::of_rows(LOAD, &[id]);
         let rows = self.readers().rows(statement).await?;

@@ -38,7 +38,6 @@ pub struct SharedReads {
     pub workers: SharedRead<Option<Time>, Vec<WorkerCounts>>,
     pub failure_groups: SharedRead<(), Vec<FailureGroup>>,
     pub failure_counts: SharedRead<(), Vec<(String, i64)>>,
-    pub last_failure: SharedRead<(), Option<Time>>,
     pub largest_failure_groups: SharedRead<usize, (Vec<FailureGroup>, FailureTotals)>,
 }
 

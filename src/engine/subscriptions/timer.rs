@@ -1,9 +1,10 @@
 //! The wake-up timer: wakes subscribers when jobs become available without a commit, and finds out when that is.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use crate::engine::Engine;
@@ -21,10 +22,9 @@ pub const QUEUES_PER_STATEMENT: usize = 200;
 /// Jobs of a queue that are counted to wake subscribers.
 const WAKE_MAX: i64 = 1_000;
 
-/// Reads by queue at once, for the timer and for claims. They do not wait for lists, because they decide when a poll
-/// gets its job, but leave connections for other reads by key.
-static FOR_TIMER: Semaphore = Semaphore::const_new(1);
-static FOR_CLAIMS: Semaphore = Semaphore::const_new(1);
+/// Reads by queue for claims at once. They do not wait for lists, because they decide when a poll gets its job, but leave
+/// connections for other reads by key. Those for timers need no permit: few tasks run them, one after the other.
+static FOR_CLAIMS: Semaphore = Semaphore::const_new(2);
 
 /// How long a read by queue waits for others.
 const READ_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -68,14 +68,16 @@ impl Engine {
                 }
                 Err(error) => self.retry_timer(queues, &error),
             }
+            // Queues that do not exist take no read.
+            yield_now().await;
         }
-        self.set_timer(&queues, checked_at).await;
+        self.set_timers(&queues, checked_at).await;
     }
 
     /// Sets the timer for jobs that become available in the queues after `checked_at`, the time at which a poll began
     /// its claim: the claim may have missed what became available since. If the database cannot be read, the timer
     /// fires soon to try again.
-    pub(in crate::engine) async fn set_timer(&self, queues: &[QueueKey], checked_at: Time) {
+    pub(in crate::engine) async fn set_timers(&self, queues: &[QueueKey], checked_at: Time) {
         for queues in queues.chunks(QUEUES_PER_STATEMENT) {
             match self.next_available(queues, checked_at).await {
                 Ok(found) => {
@@ -85,6 +87,7 @@ impl Engine {
                 }
                 Err(error) => self.retry_timer(queues, &error),
             }
+            yield_now().await;
         }
     }
 
@@ -103,9 +106,7 @@ impl Engine {
         after: Time,
     ) -> Result<Vec<(QueueKey, Time)>> {
         let mut found = Vec::new();
-        let args = [after.0];
-        let reading = self.read_queues(&FOR_TIMER, NEXT_AVAILABLE, queues, &args);
-        for (queue, row) in reading.await? {
+        for (queue, row) in self.read_queues(NEXT_AVAILABLE, queues, &[after.0]).await? {
             let pause = self
                 .known_queues()
                 .get(&queue)
@@ -125,7 +126,7 @@ impl Engine {
 
     /// How many jobs are available at this time in each queue. Counts up to `max` each of the jobs that are due,
     /// waiting or timed out or have an expired lease, and of the recurring jobs with a due child.
-    pub(in crate::engine) async fn available(
+    async fn available(
         &self,
         queues: &[QueueKey],
         at: Time,
@@ -140,19 +141,34 @@ impl Engine {
             .cloned()
             .collect();
         let mut available = Vec::new();
-        let (permits, args) = (if max == 1 { &FOR_CLAIMS } else { &FOR_TIMER }, [at.0, max]);
-        let reading = self.read_queues(permits, AVAILABLE, &queues, &args);
-        for (queue, row) in reading.await? {
+        for (queue, row) in self.read_queues(AVAILABLE, &queues, &[at.0, max]).await? {
             let n = usize::try_from(row.int(1)?).unwrap_or_default();
             available.push((queue, n));
         }
         Ok(available)
     }
 
+    /// Which of the queues have a job at this time, for a claim.
+    ///
+    /// # Errors
+    /// [`Error::Busy`], if many claims read this.
+    pub(in crate::engine) async fn non_empty(
+        &self,
+        queues: &[QueueKey],
+        at: Time,
+    ) -> Result<HashSet<QueueKey>> {
+        let reading = timeout(READ_WAIT_MAX, FOR_CLAIMS.acquire()).await;
+        let Ok(Ok(_reading)) = reading else {
+            return Err(Error::Busy);
+        };
+        let found = self.available(queues, at, 1).await?;
+        let found = found.into_iter().filter(|(_, n)| *n > 0);
+        Ok(found.map(|(queue, _)| queue).collect())
+    }
+
     /// Runs a statement that returns one row per queue. Queues that do not exist are left out.
     async fn read_queues(
         &self,
-        permits: &'static Semaphore,
         sql: &'static str,
         queues: &[QueueKey],
         args: &[i64],
@@ -166,10 +182,7 @@ impl Engine {
         let statement = Statement::of_rows(sql, &ids);
         let statement = args.iter().fold(statement, |it, arg| it.with(*arg));
         let mut found = Vec::with_capacity(ids.len());
-        let reading = timeout(READ_WAIT_MAX, permits.acquire()).await;
-        let Ok(Ok(_reading)) = reading else {
-            return Err(Error::Busy);
-        };
+
         for row in self.readers().keyed_rows(statement).await? {
             if let Some(queue) = known.get(&row.int(0)?) {
                 found.push((queue.clone(), row));

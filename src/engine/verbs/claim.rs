@@ -4,7 +4,6 @@ pub mod lease;
 pub mod round_robin;
 pub mod wait;
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -145,9 +144,7 @@ impl Engine {
         self.refresh_cache().await?;
         let mut jobs = Vec::new();
         for queues in claim.queues.chunks(QUEUES_PER_STATEMENT) {
-            let found = self.available(queues, self.now(now), 1).await?;
-            let found = found.into_iter().filter(|(_, n)| *n > 0);
-            let found: HashSet<QueueKey> = found.map(|(queue, _)| queue).collect();
+            let found = self.non_empty(queues, self.now(now)).await?;
             let non_empty: Vec<_> = queues
                 .iter()
                 .filter(|queue| found.contains(*queue))
@@ -236,10 +233,9 @@ impl Engine {
             return false;
         }
         *attempts += 1;
-        let available = self.available(&claim.queues, self.now(None), 1);
-        let available = timeout(LOCKED_WAIT_MAX, available).await;
-        let has_jobs =
-            available.is_ok_and(|read| read.is_ok_and(|found| found.iter().any(|(_, n)| *n > 0)));
+        let found = self.non_empty(&claim.queues, self.now(None));
+        let found = timeout(LOCKED_WAIT_MAX, found).await;
+        let has_jobs = found.is_ok_and(|read| read.is_ok_and(|found| !found.is_empty()));
         if has_jobs {
             tokio::time::sleep(RETRY_DELAY).await;
         }

@@ -31,6 +31,14 @@ pub async fn run(session: &mut Session, name: &str, command: Command) -> Option<
         Err(refused) => return Some(refused),
     };
     let (kind, subscribes) = kind(name)?;
+    let bytes_max = match kind {
+        Kind::Channel => CHANNEL_BYTES_MAX,
+        Kind::Pattern => PATTERN_BYTES_MAX,
+    };
+    if names.iter().any(|name| name.len() > bytes_max) {
+        let words = format!("ERR the name of a channel must not exceed {bytes_max} bytes");
+        return Some(Reply::Error(words));
+    }
     let (hub, client) = (&session.api.hub, session.client.number);
     if !subscribes {
         // The events of commands before this one are sent before its reply.
@@ -49,14 +57,6 @@ pub async fn run(session: &mut Session, name: &str, command: Command) -> Option<
     }
     if session.subscriptions() + names.len() > SUBSCRIPTIONS_MAX {
         let words = format!("ERR a client can have at most {SUBSCRIPTIONS_MAX} subscriptions");
-        return Some(Reply::Error(words));
-    }
-    let bytes_max = match kind {
-        Kind::Channel => CHANNEL_BYTES_MAX,
-        Kind::Pattern => PATTERN_BYTES_MAX,
-    };
-    if names.iter().any(|name| name.len() > bytes_max) {
-        let words = format!("ERR the name of a channel must not exceed {bytes_max} bytes");
         return Some(Reply::Error(words));
     }
     let steps = names.len() * STEPS_PER_CHANGE;

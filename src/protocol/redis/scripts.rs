@@ -11,6 +11,9 @@ use crate::engine::{Engine, Result};
 /// Maximum size of a script, in bytes; the largest of qless-core has 90 kB.
 pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
 
+/// Characters of the name of a script, its SHA-1.
+const SHA_CHARS: usize = 40;
+
 /// A version of qless-core, as far as clients can tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -78,6 +81,9 @@ impl Scripts {
 
     /// The dialect of a script that was loaded, on any server and at any time.
     pub async fn dialect(&self, engine: &Engine, sha: &str) -> Result<Option<Dialect>> {
+        if sha.len() != SHA_CHARS {
+            return Ok(None);
+        }
         let sha = sha.to_ascii_lowercase();
         if let Some(dialect) = self.known(&sha) {
             return Ok(Some(dialect));

@@ -65,8 +65,7 @@ impl Engine {
                 return Ok(jobs);
             }
             if now.is_none() {
-                let queues = &subscription.queues;
-                self.update_timer(queues, checked_at);
+                self.request_timers(&subscription.queues, checked_at);
             }
             let woken = tokio::select! {
                 woken = timeout_at(until, wake_up) => woken,
@@ -81,17 +80,17 @@ impl Engine {
         }
     }
 
-    /// Sets the timer for those of the queues for which no poll has set it. In a task of its own, because the poll must
-    /// react to wake-ups while the read waits, and others rely on the timer even if this poll ends.
-    fn update_timer(&self, queues: &[QueueKey], checked_at: Time) {
-        let update = self.subscriptions().begin_timer_update(queues);
-        if update.queues.is_empty() {
+    /// Sets the timers of those of the queues for which no poll has requested it. One task at a time does that for all
+    /// polls, which react to wake-ups meanwhile.
+    fn request_timers(&self, queues: &[QueueKey], checked_at: Time) {
+        if !self.subscriptions().request_timers(queues, checked_at) {
             return;
         }
         let engine = self.for_task();
         tokio::spawn(async move {
-            engine.set_timer(&update.queues, checked_at).await;
-            update.done();
+            while let Some((queues, since)) = engine.subscriptions().take_requested_timers() {
+                engine.set_timers(&queues, since).await;
+            }
         });
     }
 

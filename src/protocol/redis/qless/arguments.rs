@@ -22,6 +22,9 @@ pub struct Arguments {
     rest: IntoIter<String>,
 }
 
+/// The longest text that is looked up: longer than any failure group.
+const LOOKED_UP_BYTES_MAX: usize = 1_024;
+
 impl Arguments {
     pub fn new(area: &'static str, arguments: Vec<String>) -> Arguments {
         Arguments {
@@ -37,6 +40,17 @@ impl Arguments {
     /// The next argument, if there is one.
     pub fn next(&mut self) -> Option<String> {
         self.rest.next()
+    }
+
+    /// The next argument, a text to look up, which need not be a valid name.
+    pub fn short(&mut self, name: &'static str) -> Result<Option<String>, CommandError> {
+        match self.next() {
+            Some(text) if text.len() > LOOKED_UP_BYTES_MAX => {
+                let why = format!("Arg \"{name}\" must not exceed {LOOKED_UP_BYTES_MAX} bytes");
+                Err(self.bad(&why))
+            }
+            text => Ok(text),
+        }
     }
 
     /// The next argument.

@@ -1,6 +1,6 @@
 //! The Redis keys that clients read directly, with values from counts and jobs.
 
-use crate::engine::{EffectiveState, Engine, JobKey, QueueKey, Result};
+use crate::engine::{EffectiveState, Engine, JobKey, NAME_BYTES_MAX, QueueKey, Result};
 use crate::protocol::long_list;
 use crate::protocol::qless::is_listed;
 use crate::protocol::redis::pubsub::pace;
@@ -63,7 +63,7 @@ pub async fn cardinality(engine: &Engine, key: &str) -> Result<i64> {
 /// The score of an entry of such a key: when a recurring job spawns its next child, or when a scheduled job is due, in
 /// seconds since 1970. `None` if there is no such entry.
 pub async fn score(engine: &Engine, key: &str, id: &str) -> Result<Option<f64>> {
-    let Some((queue, kind)) = parts(key) else {
+    let Some((queue, kind)) = parts(key).filter(|_| id.len() <= NAME_BYTES_MAX) else {
         return Ok(None);
     };
     let queue = engine

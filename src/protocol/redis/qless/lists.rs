@@ -72,7 +72,11 @@ pub async fn tracked(call: &Call<'_>) -> Outcome {
 
 /// The failure groups, or the IDs of the jobs of one.
 pub async fn failed(mut call: Call<'_>) -> Outcome {
-    let Some(group) = call.arguments.next().filter(|group| !group.is_empty()) else {
+    let Some(group) = call
+        .arguments
+        .short("group")?
+        .filter(|group| !group.is_empty())
+    else {
         let groups = call.engine.failure_counts().await?;
         let groups = groups.iter();
         let groups = groups.map(|(group, count)| (group.clone(), (*count).into()));
@@ -95,7 +99,7 @@ pub fn total_and_jobs(total: i64, jobs: &[String]) -> Outcome {
 
 /// The counts of one queue, or of all.
 pub async fn queues(mut call: Call<'_>) -> Outcome {
-    if let Some(name) = call.arguments.next() {
+    if let Some(name) = call.arguments.short("queue")? {
         let queue = call.engine.queue(&QueueKey::qless(&name), call.now).await?;
         return json(&counts(&name, queue.as_ref()));
     }
@@ -118,7 +122,7 @@ pub async fn length(mut call: Call<'_>) -> Outcome {
 
 /// The workers, or the IDs of the jobs of one.
 pub async fn workers(mut call: Call<'_>) -> Outcome {
-    if let Some(name) = call.arguments.next() {
+    if let Some(name) = call.arguments.short("worker")? {
         let (jobs, stalled) = call.engine.worker_job_ids(&name, call.now).await?;
         #[derive(Serialize)]
         struct Jobs<'a> {

@@ -116,19 +116,31 @@ async fn a_poll_that_disconnects_passes_its_wake_up_on() {
     woken(waiting).await;
 }
 
-#[tokio::test]
-async fn a_poll_that_disconnects_leaves_the_timer_to_another() {
+/// However many polls there are, and even if the first one disconnects.
+#[test]
+fn one_task_sets_the_timers_of_all_polls() {
     let subscriptions = Arc::new(Subscriptions::default());
-    let subscribe = || subscriptions.subscribe(&[q()]).unwrap();
-    let (first, second) = (subscribe(), subscribe());
-    let waiting = second.next_wake_up();
-    let update = subscriptions.begin_timer_update(&[q()]);
-    let other = subscriptions.begin_timer_update(&[q()]);
-    assert!(other.queues.is_empty(), "one of them reads");
-    drop((other, update));
+    let queues = [q(), QueueKey::qless("other")];
+    let first = subscriptions.subscribe(&[q()]).unwrap();
+    assert!(subscriptions.request_timers(&[q()], Time(5)));
+    let _second = subscriptions.subscribe(&queues).unwrap();
+    assert!(!subscriptions.request_timers(&queues, Time(4)));
     drop(first);
-    woken(waiting).await;
-    assert_eq!(subscriptions.begin_timer_update(&[q()]).queues, [q()]);
+    let mut requested = subscriptions.take_requested_timers().unwrap();
+    requested.0.sort();
+    let mut expected = queues.clone();
+    expected.sort();
+    assert_eq!(requested, (expected.to_vec(), Time(4)));
+    assert!(!subscriptions.request_timers(&queues, Time(6)), "known");
+    assert_eq!(subscriptions.take_requested_timers(), None);
+    let unknown = QueueKey::qless("third");
+    let _third = subscriptions
+        .subscribe(std::slice::from_ref(&unknown))
+        .unwrap();
+    assert!(
+        subscriptions.request_timers(&[unknown], Time(7)),
+        "the task has ended"
+    );
 }
 
 #[tokio::test]
