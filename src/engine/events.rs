@@ -76,12 +76,20 @@ pub fn excerpt(message: &str) -> &str {
     message.get(..end).unwrap_or_default()
 }
 
+/// Bytes of a row of events, unless a single one is longer. Readers load whole rows.
+const ROW_BYTES_MAX: usize = 256 << 10;
+
 /// The events of one transaction.
 #[derive(Debug, Default)]
 pub struct Events {
+    /// Those before the last row.
+    full: Vec<EventRow>,
     entries: String,
     n: i64,
 }
+
+/// A row of events: their number, and their JSON array.
+type EventRow = (i64, String);
 
 impl Events {
     /// Publishes on `log`.
@@ -115,6 +123,9 @@ impl Events {
 
     fn add(&mut self, channel: &str, data: &str) {
         if let Ok(entry) = serde_json::to_string(&(channel, data)) {
+            if self.n > 0 && self.entries.len() + entry.len() > ROW_BYTES_MAX {
+                self.end_row();
+            }
             self.entries
                 .push(if self.entries.is_empty() { '[' } else { ',' });
             self.entries.push_str(&entry);
@@ -122,13 +133,21 @@ impl Events {
         }
     }
 
+    fn end_row(&mut self) {
+        self.entries.push(']');
+        let (n, entries) = (&mut self.n, &mut self.entries);
+        self.full.push((std::mem::take(n), std::mem::take(entries)));
+    }
+
     /// The events, to be stored later.
     pub fn into_deferred(mut self, at: Time) -> Option<DeferredEvents> {
-        self.entries.push(']');
-        (self.n > 0).then_some(DeferredEvents {
-            n: self.n,
+        if self.n == 0 {
+            return None;
+        }
+        self.end_row();
+        Some(DeferredEvents {
             at,
-            entries: self.entries,
+            rows: self.full,
         })
     }
 
@@ -138,26 +157,34 @@ impl Events {
         if self.n == 0 {
             return Vec::new();
         }
-        self.entries.push(']');
-        vec![
-            Statement::new(NUMBER, [self.n.into()]).exactly(1),
-            Statement::new(ADD, [self.n.into(), at.0.into(), self.entries.into()]),
-        ]
+        self.end_row();
+        let mut left = count(&self.full);
+        let mut statements = vec![Statement::new(NUMBER, [left.into()]).exactly(1)];
+        for (n, entries) in self.full {
+            let args = [left.into(), n.into(), at.0.into(), entries.into()];
+            statements.push(Statement::new(ADD, args));
+            left -= n;
+        }
+        statements
     }
+}
+
+fn count(rows: &[EventRow]) -> i64 {
+    rows.iter().map(|(n, _)| n).sum()
 }
 
 /// The events of a transaction that are stored later.
 #[derive(Debug)]
 pub struct DeferredEvents {
-    n: i64,
     at: Time,
-    entries: String,
+    rows: Vec<EventRow>,
 }
 
 impl DeferredEvents {
     /// The memory that they occupy, approximately.
     pub fn bytes(&self) -> usize {
-        size_of::<DeferredEvents>() + self.entries.len()
+        let rows = self.rows.iter().map(|(_, entries)| entries.len());
+        size_of::<DeferredEvents>() + size_of_val(self.rows.as_slice()) + rows.sum::<usize>()
     }
 }
 
@@ -166,7 +193,7 @@ pub async fn store(
     connection: &mut Connection,
     deferred: &[DeferredEvents],
 ) -> Result<(), StoreError> {
-    let n: i64 = deferred.iter().map(|events| events.n).sum();
+    let n: i64 = deferred.iter().map(|events| count(&events.rows)).sum();
     if n == 0 {
         return Ok(());
     }
@@ -177,15 +204,17 @@ pub async fn store(
     let mut first = last.int(0)? - n + 1;
     let mut rows = Vec::with_capacity(deferred.len());
     for events in deferred {
-        rows.push((first, events.n, events.at.0, events.entries.as_str()));
-        first += events.n;
+        for (n, entries) in &events.rows {
+            rows.push((first, *n, events.at.0, entries.as_str()));
+            first += n;
+        }
     }
     let some = rows.chunks(ROWS_BOUND_MAX);
     let writes = some.map(|some| Statement::of_rows(ADD_ALL, some));
     connection.run(writes.collect()).await.map(drop)
 }
 
-/// Rows of events that [`delete_old`] deletes, and their bytes without the last one. One can have 2 MB.
+/// Rows of events that [`delete_old`] deletes, and their bytes without the last one. Older versions wrote rows of 2 MB.
 pub const DELETED_ROWS_MAX: i64 = 32;
 const DELETED_BYTES_MAX: i64 = 1 << 20;
 
@@ -199,7 +228,7 @@ const NUMBER: &str = "UPDATE state SET last_event = last_event + $1 WHERE id = 1
 
 const ADD: &str = "
 INSERT INTO events (first, n, at, entries)
-SELECT last_event - $1 + 1, $1, $2, $3 FROM state WHERE id = 1";
+SELECT last_event - $1 + 1, $2, $3, $4 FROM state WHERE id = 1";
 
 const NUMBER_ALL: &str =
     "UPDATE state SET last_event = last_event + $1 WHERE id = 1 RETURNING last_event";
@@ -215,3 +244,31 @@ DELETE FROM events WHERE first <= (SELECT last_event FROM state WHERE id = 1) - 
             FROM (SELECT first, octet_length(entries) AS bytes FROM events
                   WHERE first <= (SELECT last_event FROM state WHERE id = 1) - $1 ORDER BY first LIMIT $2 + 0) AS o) AS s
         WHERE s.before < $3)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of events in each row.
+    fn rows(sizes: impl IntoIterator<Item = usize>) -> Vec<usize> {
+        let mut events = Events::default();
+        for size in sizes {
+            events.tracked("put", &"x".repeat(size));
+        }
+        let deferred = events.into_deferred(Time(1)).unwrap();
+        let read = |(n, entries): &EventRow| {
+            let read: Vec<(String, String)> = serde_json::from_str(entries).unwrap();
+            assert_eq!(read.len() as i64, *n);
+            assert!(entries.len() <= ROW_BYTES_MAX + 1 || *n == 1);
+            read.len()
+        };
+        deferred.rows.iter().map(read).collect()
+    }
+
+    #[test]
+    fn a_row_has_256_kib_unless_a_single_event_is_longer() {
+        assert_eq!(rows([10; 3]), [3]);
+        assert_eq!(rows([60_000; 10]), [4, 4, 2]);
+        assert_eq!(rows([300_000, 10, 300_000]), [1, 1, 1]);
+    }
+}

@@ -157,9 +157,12 @@ pub const QLESS_SCOPE: i64 = 0;
 /// queue as well, and do not find the job if those differ.
 pub const LMSTFY_SCOPE: i64 = -1;
 
-/// Whether the database can look up this ID. Postgres cannot store or search text with NUL.
+/// Longer than any ID.
+const ID_BYTES_MAX: usize = 8 << 10;
+
+/// Whether to look up this ID in the database. Postgres cannot store or search text with NUL.
 pub fn can_look_up(id: &str) -> bool {
-    !id.contains('\0')
+    id.len() <= ID_BYTES_MAX && !id.contains('\0')
 }
 
 /// Maximum length of the class of a job, in bytes. Old jobs can have a longer one.
