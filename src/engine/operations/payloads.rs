@@ -9,9 +9,10 @@ use crate::engine::error::Result;
 use crate::engine::model::job::Protocol;
 use crate::engine::model::long_bodies::body;
 use crate::engine::operations::lookahead::FoundJob;
-use crate::engine::queries::batch_size::{BatchSizer, reserve_rows};
+use crate::engine::queries::batch_size::BatchSizer;
 use crate::engine::queries::evaluate::Allowance;
 use crate::engine::queries::search::matching::{body_of, each};
+use crate::memory::reserve_with_copy;
 use crate::search::Search;
 use crate::store::Statement;
 
@@ -61,10 +62,9 @@ impl Engine {
         let mut rest = targets;
         while !rest.is_empty() {
             let sizes: Vec<i64> = rest.iter().map(|target| target.bytes).collect();
-            let fitting = BatchSizer::fitting(&sizes).min(rest.len());
+            let (fitting, bytes) = BatchSizer::fitting_bytes(&sizes);
             let (part, others) = rest.split_at(fitting);
-            let bytes = usize::try_from(sizes.iter().take(fitting).sum::<i64>());
-            let _reserved = reserve_rows(bytes.unwrap_or_default()).await?;
+            let _reserved = reserve_with_copy(bytes).await?;
             let jobs = self.payloads(part).await?;
             let versions: Vec<_> = jobs.iter().map(|job| (job.seq, job.version)).collect();
             let of = search.clone();

@@ -1,24 +1,9 @@
 //! Batch sizes of scans: few rows at first, then more, up to about 2 MiB of them.
 
-use crate::engine::error::Result;
-use crate::memory::{self, Reserved, SMALL_MAX};
-
 /// The most rows of a batch.
 const MAX: usize = 1_000;
 /// Bytes of a batch, by the average size of the rows read so far.
 const BYTES: usize = 2 << 20;
-
-/// Reserves memory for rows that are read and evaluated together, if their size in bytes is large: for them, and for
-/// a copy.
-///
-/// # Errors
-/// [`Busy`](crate::engine::Error::Busy).
-pub async fn reserve_rows(bytes: usize) -> Result<Reserved> {
-    Ok(match bytes > SMALL_MAX {
-        true => memory::reserve_until_dropped(2 * bytes).await?,
-        false => Reserved::default(),
-    })
-}
 
 /// The rows that a scan has read so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,6 +40,13 @@ impl BatchSizer {
         };
         let fitting = sizes.iter().take_while(fits).count();
         fitting.max(1).min(sizes.len())
+    }
+
+    /// Like [`BatchSizer::fitting`], with the bytes of these rows.
+    pub fn fitting_bytes(sizes: &[i64]) -> (usize, usize) {
+        let fitting = BatchSizer::fitting(sizes);
+        let bytes: i64 = sizes.iter().take(fitting).sum();
+        (fitting, usize::try_from(bytes).unwrap_or_default())
     }
 }
 

@@ -8,8 +8,8 @@ use crate::engine::model::history::History;
 use crate::engine::model::job::QueueId;
 use crate::engine::model::long_bodies::body;
 use crate::engine::model::record::Record;
-use crate::engine::queries::batch_size::{BatchSizer, reserve_rows};
-use crate::memory::Reserved;
+use crate::engine::queries::batch_size::BatchSizer;
+use crate::memory::{Reserved, reserve_with_copy};
 use crate::query::Hint;
 use crate::store::{Row, Statement, StoreError};
 
@@ -77,11 +77,9 @@ impl Engine {
             let sizes = rows.iter().map(|row| row.int(0));
             sizes.collect::<Result<Vec<i64>, _>>()?
         };
-        let fitting = BatchSizer::fitting(&sizes);
-        let bytes: i64 = sizes.iter().take(fitting).sum();
-        let bytes = usize::try_from(bytes).unwrap_or_default();
+        let (fitting, bytes) = BatchSizer::fitting_bytes(&sizes);
         let reserved = match reservation {
-            Reservation::PerBatch => reserve_rows(bytes).await?,
+            Reservation::PerBatch => reserve_with_copy(bytes).await?,
             Reservation::ByCaller => Reserved::default(),
         };
         let rows = self.readers().rows(statement(Part::Whole, fitting)).await?;

@@ -182,7 +182,6 @@ impl Engine {
         let statement = Statement::of_rows(sql, &ids);
         let statement = args.iter().fold(statement, |it, arg| it.with(*arg));
         let mut found = Vec::with_capacity(ids.len());
-
         for row in self.readers().keyed_rows(statement).await? {
             if let Some(queue) = known.get(&row.int(0)?) {
                 found.push((queue.clone(), row));

@@ -9,7 +9,7 @@ use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
 use crate::blocking::poll_blocking_if_many;
 use crate::engine::{EffectiveState, Engine, Error, JobKey, SeenJob, Time};
-use crate::memory::{Reserved, SMALL_MAX, reserve_until_dropped};
+use crate::memory::reserve_with_copy;
 use crate::query::minified;
 use crate::ui::context::sentence;
 use crate::ui::error::PageError;
@@ -70,17 +70,14 @@ async fn new_payload(engine: &Engine, form: &EditedJob) -> Result<Option<String>
 }
 
 /// Whether this JSON without whitespace is the payload of the job. A payload that is too large for the page is not
-/// compared: the page did not show it, so whatever the form contains replaces it.
+/// compared. The page did not show it, so the payload in the form replaces it.
 async fn has_payload(engine: &Engine, key: &JobKey, typed: &str) -> Result<bool, Error> {
     let bytes = engine.body_bytes(key).await?;
     let Some(bytes) = bytes.filter(|bytes| *bytes <= EDITED_BYTES_MAX) else {
         return Ok(false);
     };
     // For the payload and its copy without whitespace, until they have been compared.
-    let _reserved = match bytes > SMALL_MAX {
-        true => reserve_until_dropped(2 * bytes).await?,
-        false => Reserved::default(),
-    };
+    let _reserved = reserve_with_copy(bytes).await?;
     let body = engine.body_up_to(key, bytes).await?;
     let compare =
         async { body.is_some_and(|body| minified(&body).is_ok_and(|stored| stored == typed)) };

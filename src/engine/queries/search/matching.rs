@@ -12,8 +12,9 @@ use crate::engine::error::Result;
 use crate::engine::model::job::{Job, Protocol, State};
 use crate::engine::model::long_bodies::BODIES;
 use crate::engine::model::queue::Queue;
-use crate::engine::queries::batch_size::{BatchSizer, reserve_rows};
+use crate::engine::queries::batch_size::BatchSizer;
 use crate::engine::queries::evaluate::{Allowance, Evaluated};
+use crate::memory::reserve_with_copy;
 use crate::search::{Body, JobFacts, Search};
 use crate::store::Statement;
 
@@ -133,10 +134,9 @@ impl Engine {
                 break;
             }
             let sizes: Vec<i64> = open.iter().map(|(_, row)| row.bytes).collect();
-            let fitting = BatchSizer::fitting(&sizes).min(open.len());
+            let (fitting, bytes) = BatchSizer::fitting_bytes(&sizes);
             let (batch, rest) = open.split_at(fitting);
-            let bytes = usize::try_from(sizes.iter().take(fitting).sum::<i64>());
-            let reserved = reserve_rows(bytes.unwrap_or_default()).await?;
+            let reserved = reserve_with_copy(bytes).await?;
             let bodies = self.bodies(batch).await?;
             budget.bytes += bodies.iter().map(String::len).sum::<usize>();
             let indexes = batch.iter().map(|(index, _)| *index);

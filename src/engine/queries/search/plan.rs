@@ -359,16 +359,14 @@ impl StateCounts {
         }
         let (entries, considered) =
             best.map_or((0, self.all), |(entries, matching, _)| (entries, matching));
+        let wanted = match search.needs_only_indexes() {
+            true => limits.jobs.saturating_add(SPARE).min(limits.scanned),
+            false => limits.scanned,
+        };
         let chunk = match best {
-            Some((.., index @ (Index::States | Index::Class))) if search.needs_only_indexes() => {
-                let wanted = limits.jobs.saturating_add(SPARE).min(limits.scanned);
-                match index {
-                    // It continues where it has ended.
-                    Index::Class => wanted.min(CHUNK),
-                    _ => wanted,
-                }
-            }
-            Some((.., Index::Class)) => limits.scanned.min(CHUNK),
+            // It continues where it has ended.
+            Some((.., Index::Class)) => wanted.min(CHUNK),
+            Some((.., Index::States)) if search.needs_only_indexes() => wanted,
             Some((entries, ..)) if entries > ENTRIES_MAX => limits.scanned.min(CHUNK),
             _ => limits.scanned,
         };

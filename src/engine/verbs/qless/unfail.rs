@@ -10,7 +10,7 @@ use crate::engine::verbs::lifecycle::{enter_queue, leave_queue};
 use crate::engine::verbs::qless::put::announce_put;
 use crate::engine::verbs::{needs_of_jobs, needs_of_oldest};
 
-/// The longest failure group that is looked for: longer than any, including those that name a queue.
+/// Bytes of a failure group. All stored groups are shorter.
 const GROUP_BYTES_MAX: usize = 8 << 10;
 
 impl Engine {

@@ -164,7 +164,7 @@ async fn by_queue(engine: &Engine, window: Window) -> Result<Vec<QueueActivity>>
 fn queues(engine: &Engine) -> Vec<QueueRef> {
     let mut known = engine.known_queues().unordered();
     known.retain(|queue| !queue.forgotten && queue.key.protocol != Protocol::Jobq);
-    // There can be 100,000, so those that are left out are not copied.
+    // Selected before they are copied, because there can be 100,000 queues.
     if known.len() > QUEUES_OFFERED {
         known.select_nth_unstable_by(QUEUES_OFFERED, |a, b| {
             let name = |key| (name_parts(key).flat_map(str::bytes), key.protocol);
