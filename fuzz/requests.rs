@@ -9,7 +9,7 @@ use axum::extract::{ConnectInfo, Request};
 use axum::http::header::{HOST, HeaderName, HeaderValue};
 use axum::http::{Method, StatusCode, Uri};
 use switchyard::auth::{Admin, Auth, Credentials, Secrets};
-use switchyard::engine::{Engine, Options};
+use switchyard::engine::{Engine, EngineSettings};
 use switchyard::http::{Settings, router};
 use switchyard::secret::Hash;
 use tokio_util::sync::CancellationToken;
@@ -34,10 +34,10 @@ pub struct Server {
 
 impl Server {
     pub async fn start() -> Server {
-        let options = Options {
+        let options = EngineSettings {
             database: "sqlite::memory:".to_owned(),
             without_tasks: true,
-            ..Options::default()
+            ..EngineSettings::default()
         };
         let engine = Engine::open(&options).await.unwrap();
         // Long polls and streams end at once, so that every response is complete.

@@ -60,7 +60,7 @@ pub fn main() -> ExitCode {
     match runtime {
         Ok(runtime) => runtime.block_on(run(loaded)),
         Err(error) => {
-            tracing::error!("cannot start the worker threads: {error}");
+            tracing::error!("cannot start the threads of the server: {error}");
             ExitCode::FAILURE
         }
     }

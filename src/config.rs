@@ -24,7 +24,7 @@ use clap::{Args, Parser};
 use tracing_subscriber::EnvFilter;
 
 use crate::auth::{Auth, Hosts};
-use crate::engine::{Durability, Expiry, MAX_QUEUES, Options};
+use crate::engine::{Durability, EngineSettings, Expiry, MAX_QUEUES};
 use crate::http::{JOBQ_BODY_MAX, LMSTFY_BODY_MAX, MetricsAccess, RELAY_BODY_MAX, Settings};
 use crate::secret::read_file;
 pub use access::Access;
@@ -355,7 +355,7 @@ impl Serve {
     /// See [`Access::auth`], [`Network::tls`], [`Network::hsts`] and [`Alerts::settings`].
     pub fn settings(&self) -> Result<Settings, String> {
         Ok(Settings {
-            engine: Options {
+            engine: EngineSettings {
                 database: self.database.clone(),
                 durability: self.durability,
                 no_skip_locked: self.no_skip_locked,

@@ -149,7 +149,7 @@ const WEIGHT_OF_SEARCH: usize = 200;
 
 /// How an engine is opened.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct EngineSettings {
     /// `sqlite://FILE`, `sqlite::memory:` or `postgres://USER@HOST/DATABASE`.
     pub database: String,
     pub durability: Durability,
@@ -181,7 +181,7 @@ pub struct Options {
     pub writer_on_runtime: bool,
 }
 
-/// The default of [`Options::polls_max`]: three quarters of the connections.
+/// The default of [`EngineSettings::polls_max`]: three quarters of the connections.
 const POLLS_MAX: usize = 12_288;
 
 /// A handle to the engine, optionally acting for a dashboard user ([`Actor`]). Cheap to clone.
@@ -230,7 +230,7 @@ struct Inner {
     file_owner: Option<store::FileOwner>,
 }
 
-impl Options {
+impl EngineSettings {
     fn metrics(&self) -> Metrics {
         Metrics::new(self.counted_queues.unwrap_or(COUNTED_QUEUES))
     }
@@ -247,7 +247,7 @@ impl Options {
 
 impl Engine {
     /// Opens the database, creating it if necessary, and starts the writer and the background tasks.
-    pub async fn open(options: &Options) -> Result<Engine> {
+    pub async fn open(options: &EngineSettings) -> Result<Engine> {
         // In a box, because its future is large.
         let mut store = Box::pin(Store::open(&options.database, options.store()))
             .await
@@ -278,7 +278,7 @@ impl Engine {
             is_leader: operation_runner.is_leader(),
             last_seq: highest.first().map_or(Ok(0), |row| row.int(0))?,
             has_reported_revision: false,
-            transactions: 0,
+            old_events: events::OldEvents::default(),
             statistics_cleanup: StatisticsCleanup::default(),
             job_cache: JobCache::default(),
             cursors: Cursors::default(),
@@ -320,7 +320,7 @@ impl Engine {
     }
 
     /// Starts the background tasks.
-    fn start_tasks(&self, options: &Options) {
+    fn start_tasks(&self, options: &EngineSettings) {
         self.spawn_task("maintenance", Engine::run_maintenance);
         self.spawn_task("long polls", Engine::run_wake_up_timer);
         self.spawn_task("operations", Engine::run_operations);

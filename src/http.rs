@@ -42,7 +42,7 @@ use self::metrics::{Gauges, Monitor};
 use crate::alerts;
 use crate::assets::Assets;
 use crate::auth::{Auth, Hosts};
-use crate::engine::{Engine, Options, Result};
+use crate::engine::{Engine, EngineSettings, Result};
 use crate::metrics::Gauge;
 use crate::protocol::common_error::CommonError;
 use crate::protocol::redis::RedisApi;
@@ -74,7 +74,7 @@ pub const LMSTFY_BODY_MAX: usize = 65_535;
 /// The settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub engine: Options,
+    pub engine: EngineSettings,
     /// Whether `/flush`, and `FLUSHALL` and `FLUSHDB` over the Redis protocol, are enabled.
     pub allow_flush: bool,
     pub auth: Auth,
@@ -121,7 +121,7 @@ pub struct MetricsAccess {
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            engine: Options::default(),
+            engine: EngineSettings::default(),
             allow_flush: false,
             auth: Auth::default(),
             hosts: Hosts::default(),

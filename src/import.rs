@@ -17,7 +17,7 @@ use redis::{Redis, RedisError};
 pub use report::Report;
 use target::Target;
 
-use crate::engine::{Engine, Error, Options, Protocol};
+use crate::engine::{Engine, EngineSettings, Error, Protocol};
 use crate::store::{RelayTable, StoreError, without_password};
 
 /// IDs that an error names.
@@ -189,10 +189,10 @@ impl Import {
         if self.database.contains(":memory:") {
             return Err(ImportError::Temporary(self.database.clone()));
         }
-        let options = Options {
+        let options = EngineSettings {
             database: self.database.clone(),
             offline: true,
-            ..Options::default()
+            ..EngineSettings::default()
         };
         let engine = Engine::open(&options).await?;
         if !engine.is_alone().await? {

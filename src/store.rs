@@ -38,7 +38,7 @@ pub use copy::{Copied, CopyError, Progress, copy};
 use dialect::Dialect;
 pub use error::StoreError;
 pub use file::{FileOwner, folder_of};
-pub use group_commit::{GroupRunner, Sharing, WEIGHT_MAX, Waiting, Writer};
+pub use group_commit::{GroupRunner, Sharing, WEIGHT_MAX, Writer};
 pub use info::{DatabaseInfo, ReaderUse};
 pub use inspect::{Inspection, database_file, inspect};
 pub use postgres::Listener;
@@ -79,6 +79,18 @@ impl Settings {
             skip_locked: !self.no_skip_locked,
         }
     }
+}
+
+/// How a commit group begins on Postgres.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// At once, with an advisory lock: the exclusive groups of several servers run one after another.
+    Exclusive,
+    /// At once. Other groups run at the same time.
+    Shared,
+    /// With the first write that needs a transaction, because no other server is known. If another one has changed the
+    /// cached data or a job that is written, that is a conflict.
+    Late,
 }
 
 /// The shared state that a commit group reads when it begins, if several servers can share the database.
@@ -173,15 +185,14 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// Begins a commit group. Returns the shared state if other servers can have changed it. An exclusive group also
-    /// takes an advisory lock, so the exclusive groups of several servers run one after another.
-    pub async fn begin(&mut self, exclusive: bool) -> Result<Option<SharedState>, StoreError> {
+    /// Begins a commit group. Returns the shared state if other servers can have changed it.
+    pub async fn begin(&mut self, begin: Begin) -> Result<Option<SharedState>, StoreError> {
         match self {
             Connection::Sqlite(connection) => {
                 connection.begin();
                 Ok(None)
             }
-            Connection::Postgres(connection) => connection.begin(exclusive).await.map(Some),
+            Connection::Postgres(connection) => connection.begin(begin).await.map(Some),
         }
     }
 
@@ -192,7 +203,7 @@ impl Connection {
     ) -> Result<Vec<StatementResult>, StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.read(&batch),
-            Connection::Postgres(connection) => connection.run(batch).await,
+            Connection::Postgres(connection) => connection.read(batch).await,
         }
     }
 
@@ -206,17 +217,10 @@ impl Connection {
 
     /// Runs the statements and commits. When this returns, the writes have the durability that the database was opened
     /// with.
-    ///
-    /// `waiting`: if requests wait, Postgres begins the next group in the same round trip. After that, this connection
-    /// must run nothing else before [`Connection::begin`] or [`Connection::end_unused`].
-    pub async fn commit_with(
-        &mut self,
-        batch: Vec<Statement>,
-        waiting: Option<&Waiting>,
-    ) -> Result<Vec<StatementResult>, StoreError> {
+    pub async fn commit_with(&mut self, batch: Vec<Statement>) -> Result<(), StoreError> {
         match self {
-            Connection::Sqlite(connection) => connection.commit_with(&batch),
-            Connection::Postgres(connection) => connection.commit_with(batch, waiting).await,
+            Connection::Sqlite(connection) => connection.commit_with(&batch).map(drop),
+            Connection::Postgres(connection) => connection.commit_with(batch).await,
         }
     }
 
@@ -226,13 +230,6 @@ impl Connection {
         match self {
             Connection::Sqlite(_) => false,
             Connection::Postgres(connection) => connection.take_reopened(),
-        }
-    }
-
-    /// Ends the transaction that began with the last commit, if no group uses it.
-    pub async fn end_unused(&mut self) {
-        if let Connection::Postgres(connection) = self {
-            connection.end_unused().await;
         }
     }
 

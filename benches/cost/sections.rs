@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use switchyard::engine::{Engine, Options};
+use switchyard::engine::{Engine, EngineSettings};
 use switchyard::http::{Settings, serve_engine};
 use switchyard::store::Durability;
 use tokio::net::TcpListener;
@@ -42,12 +42,12 @@ pub fn run() -> Result<()> {
         .build()?;
     runtime.block_on(async {
         let settings = Settings {
-            engine: Options {
+            engine: EngineSettings {
                 database: "sqlite::memory:".to_owned(),
                 durability: Durability::Process,
                 // No maintenance, which runs by the clock and would count toward random sections.
                 without_tasks: true,
-                ..Options::default()
+                ..EngineSettings::default()
             },
             no_auth: true,
             ..Settings::default()

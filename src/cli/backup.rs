@@ -2,7 +2,7 @@
 
 use super::{Outcome, print, print_notice};
 use crate::config::{Backup, Restore};
-use crate::engine::{Engine, Options};
+use crate::engine::{Engine, EngineSettings};
 use crate::store::{self, VerifiedCopy};
 
 /// Inconsistencies that an error names at most.
@@ -38,10 +38,10 @@ async fn check(copy: &VerifiedCopy) -> Result<&'static str, String> {
         );
         return Ok("integrity");
     }
-    let options = Options {
+    let options = EngineSettings {
         database: copy.address(),
         without_tasks: true,
-        ..Options::default()
+        ..EngineSettings::default()
     };
     let engine = Engine::open(&options)
         .await

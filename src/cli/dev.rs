@@ -3,7 +3,7 @@
 use super::{Outcome, Progress, print, serve};
 use crate::config::Dev;
 use crate::demo;
-use crate::engine::{Engine, Options};
+use crate::engine::{Engine, EngineSettings};
 use crate::http::Settings;
 
 pub async fn run(options: &Dev) -> Outcome {
@@ -25,10 +25,10 @@ fn settings(options: &Dev) -> Result<Settings, String> {
         ..
     } = options;
     Ok(Settings {
-        engine: Options {
+        engine: EngineSettings {
             database: "sqlite::memory:".to_owned(),
             counted_queues: Some(monitoring.metrics_queues),
-            ..Options::default()
+            ..EngineSettings::default()
         },
         allow_flush: true,
         auth: access.auth()?,

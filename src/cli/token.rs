@@ -4,7 +4,7 @@ use chrono::{DateTime, SecondsFormat};
 
 use super::{Outcome, print, print_notice};
 use crate::config::Token;
-use crate::engine::{self, Engine, Options, Time};
+use crate::engine::{self, Engine, EngineSettings, Time};
 use crate::secret::read_stdin;
 use crate::store::without_password;
 
@@ -24,10 +24,10 @@ pub async fn run(command: &Token) -> Outcome {
         )
         .into());
     }
-    let options = Options {
+    let options = EngineSettings {
         database: url,
         without_tasks: true,
-        ..Options::default()
+        ..EngineSettings::default()
     };
     let engine = Engine::open(&options)
         .await

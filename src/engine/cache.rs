@@ -42,7 +42,7 @@ pub struct Caches {
     revision: Arc<Mutex<i64>>,
     /// Whether the database has lost commits, and the writer has not taken that into account yet.
     lost_history: Arc<AtomicBool>,
-    /// [`Options::released_bytes_max`](crate::engine::Options).
+    /// [`EngineSettings::released_bytes_max`](crate::engine::EngineSettings).
     pub released_bytes_max: Option<usize>,
 }
 

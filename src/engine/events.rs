@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use crate::engine::clock::Time;
-use crate::store::{Connection, ROWS_BOUND_MAX, Statement, StoreError};
+use crate::store::{Connection, ROWS_BOUND_MAX, Statement, StatementResult, StoreError};
 
 /// Events that are kept, approximately.
 const EVENTS_MAX: i64 = 100_000;
@@ -214,14 +214,48 @@ pub async fn store(
     connection.run(writes.collect()).await.map(drop)
 }
 
-/// Rows of events that [`delete_old`] deletes, and their bytes without the last one. Older versions wrote rows of 2 MB.
+/// Rows of events that [`delete_old`] deletes, and their bytes without the last one: about as many as a transaction
+/// can add. Older versions wrote rows of 2 MB.
 pub const DELETED_ROWS_MAX: i64 = 32;
-const DELETED_BYTES_MAX: i64 = 1 << 20;
+const DELETED_BYTES_MAX: i64 = 4 << 20;
 
-/// The statement that deletes the oldest events above [`EVENTS_MAX`], of a bounded number of rows.
+/// The statement that deletes the oldest events above [`EVENTS_MAX`], of a bounded number of rows. Returns the bytes of
+/// each row.
 pub fn delete_old() -> Statement {
     let args = [EVENTS_MAX, DELETED_ROWS_MAX, DELETED_BYTES_MAX];
     Statement::new(DROP, args.map(Into::into))
+}
+
+/// Transactions between two deletions of old events, unless the last one has left some.
+const DELETE_EVERY: u64 = 16;
+
+/// When old events are deleted.
+#[derive(Debug, Default)]
+pub struct OldEvents {
+    /// The number of committed transactions.
+    transactions: u64,
+    /// Whether the last deletion may have left some.
+    has_more: bool,
+}
+
+impl OldEvents {
+    /// Whether this transaction deletes some.
+    pub fn is_deletion_due(&self, is_system_task: bool) -> bool {
+        self.has_more || (!is_system_task && self.transactions.is_multiple_of(DELETE_EVERY))
+    }
+
+    /// Notes the result of [`delete_old`].
+    pub fn deleted(&mut self, deleted: &[StatementResult]) -> Result<(), StoreError> {
+        let rows = deleted.iter().flat_map(|result| &result.rows);
+        let bytes: Vec<i64> = rows.map(|row| row.int(0)).collect::<Result<_, _>>()?;
+        self.has_more = bytes.len() as i64 >= DELETED_ROWS_MAX
+            || bytes.iter().sum::<i64>() >= DELETED_BYTES_MAX;
+        Ok(())
+    }
+
+    pub fn note_transaction(&mut self) {
+        self.transactions += 1;
+    }
 }
 
 const NUMBER: &str = "UPDATE state SET last_event = last_event + $1 WHERE id = 1";
@@ -242,8 +276,9 @@ DELETE FROM events WHERE first <= (SELECT last_event FROM state WHERE id = 1) - 
         SELECT s.first FROM (
             SELECT o.first, sum(o.bytes) OVER (ORDER BY o.first ROWS UNBOUNDED PRECEDING) - o.bytes AS before
             FROM (SELECT first, octet_length(entries) AS bytes FROM events
-                  WHERE first <= (SELECT last_event FROM state WHERE id = 1) - $1 ORDER BY first LIMIT $2 + 0) AS o) AS s
-        WHERE s.before < $3)";
+                  WHERE first <= (SELECT last_event FROM state WHERE id = 1) - $1 ORDER BY first LIMIT $2 + 0 {skip_locked}) AS o) AS s
+        WHERE s.before < $3)
+RETURNING octet_length(entries)";
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::QueueId;
-use crate::store::{Connection, Readers, Statement, StoreError};
+use crate::store::{Begin, Connection, Readers, Statement, StoreError};
 
 /// Seconds after which a server's number expires unless renewed.
 const NUMBER_S: f64 = 60.0;
@@ -70,11 +70,11 @@ impl Peers {
     pub async fn join(connection: &mut Connection, notifies: bool) -> Result<Peers, StoreError> {
         let name = uuid::Uuid::new_v4().simple().to_string();
         for _ in 0..10 {
-            let Some(fresh) = connection.begin(false).await? else {
+            let Some(fresh) = connection.begin(Begin::Shared).await? else {
                 return Ok(Peers::default());
             };
             let (number, take) = free_number(connection, &name, Time(fresh.now)).await?;
-            match connection.commit_with(vec![take], None).await {
+            match connection.commit_with(vec![take]).await {
                 Ok(_) => {
                     return Ok(Peers {
                         name,
@@ -176,7 +176,7 @@ impl Peers {
 
     /// Has this server poll for changes, as if another one had made them: the database may finish a commit whose
     /// connection is lost.
-    pub fn note_doubt(&self) {
+    pub fn poll_after_uncertain_commit(&self) {
         self.doubts.store(POLLS_IN_DOUBT, Ordering::Relaxed);
     }
 

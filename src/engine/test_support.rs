@@ -1,15 +1,15 @@
 //! What tests of several modules share: an engine, and direct access to its database.
 
 use crate::engine::unit_of_work::Needs;
-use crate::engine::{Engine, Options};
+use crate::engine::{Engine, EngineSettings};
 use crate::store::Statement;
 
 /// An in-memory engine without background tasks.
 pub async fn engine_without_tasks() -> Engine {
-    let options = Options {
+    let options = EngineSettings {
         database: "sqlite::memory:".to_owned(),
         without_tasks: true,
-        ..Options::default()
+        ..EngineSettings::default()
     };
     Engine::open(&options).await.unwrap()
 }

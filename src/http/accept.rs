@@ -2,10 +2,12 @@
 
 use std::convert::Infallible;
 use std::fmt::Display;
+use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
@@ -237,6 +239,13 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
         let hsts = hsts.filter(|_| Https::is_set(request.extensions()));
         let response = memory::of_request(shared.router.clone().call(request));
         async move {
+            // hyper can process the next request before it has sent the responses to previous ones, of which it keeps
+            // any number.
+            poll_fn(|_| match connection.is_flushed() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            })
+            .await;
             if is_pipelined {
                 // hyper runs up to 16 requests that have arrived together before other connections.
                 yield_now().await;

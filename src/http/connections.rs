@@ -3,23 +3,23 @@
 //! A connection records only its phase, as one atomic store. One task checks all connections twice a second and closes
 //! every one that exceeds a limit, so headers, idle connections and slow readers need no timers.
 
+#[cfg(test)]
+mod tests;
+mod watch;
+
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use tokio::time::{MissedTickBehavior, interval};
 
 use super::limits::Limits;
 use crate::engine::keep_running;
 use crate::metrics::{Gauge, GaugeGuard};
 use crate::request::network;
-
-/// The interval between two checks of all connections.
-const TICK: Duration = Duration::from_millis(500);
+use watch::{Ticks, watch};
 
 /// At the limit, 1 in this many waiting connections is closed at once, so that a flood of new connections does not
 /// cause a scan of all connections for each.
@@ -35,6 +35,15 @@ const STALLED_MIN: u32 = 4;
 /// Bytes of a header that do not count toward [`Limits::header_bytes`], and of a buffer that do not count toward
 /// [`Limits::buffer_bytes`].
 const SMALL: usize = 8 << 10;
+
+/// Encrypted bytes of a connection until some are decrypted: a TLS record and the next read, or the messages of a
+/// handshake. A client can announce a longer message, of which the TLS library keeps up to 64 KiB.
+const ENCRYPTED_MAX: usize = 24 << 10;
+
+/// The same of all connections of a listener, beyond [`SMALL`] each. With more, those are closed that have had such
+/// bytes for [`ENCRYPTED_TICKS`]. The rest of a record normally arrives within milliseconds.
+const ENCRYPTED_TOTAL_MAX: usize = 64 << 20;
+const ENCRYPTED_TICKS: u32 = 3;
 
 /// What a connection is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +65,17 @@ pub struct Connection {
     phase: AtomicU64,
     /// The tick after the one in which the client stopped reading the response; 0 if it reads.
     stalled: AtomicU32,
+    /// Whether a request waits until all bytes were sent.
+    awaits_flush: AtomicBool,
     /// Bytes sent since the client stopped reading.
     sent: AtomicUsize,
     /// Bytes of the current request's header that have arrived. They count until the request ends.
     header: AtomicUsize,
     /// The size of the buffer for what the client sends. It never shrinks.
     buffer: AtomicUsize,
+    /// Encrypted bytes that have arrived since the last decrypted ones, and the tick in which they exceeded [`SMALL`].
+    encrypted: AtomicUsize,
+    encrypted_since: AtomicU32,
     totals: Arc<ListenerTotals>,
     task: OnceLock<AbortHandle>,
 }
@@ -79,6 +93,8 @@ struct ListenerTotals {
     buffers: AtomicUsize,
     /// See [`Limits::buffer_bytes`].
     buffers_max: usize,
+    /// Bytes of all connections that are not decrypted yet, beyond [`SMALL`] each.
+    encrypted: AtomicUsize,
 }
 
 impl Connection {
@@ -87,9 +103,12 @@ impl Connection {
         Connection {
             phase: AtomicU64::new(packed(Phase::Header, now)),
             stalled: AtomicU32::new(0),
+            awaits_flush: AtomicBool::new(false),
             sent: AtomicUsize::new(0),
             header: AtomicUsize::new(0),
             buffer: AtomicUsize::new(0),
+            encrypted: AtomicUsize::new(0),
+            encrypted_since: AtomicU32::new(0),
             totals,
             task: OnceLock::new(),
         }
@@ -130,6 +149,39 @@ impl Connection {
         }
         let headers = self.totals.headers.fetch_add(added, Ordering::Relaxed);
         headers + added <= self.totals.headers_max
+    }
+
+    /// Called when encrypted bytes have arrived. Returns whether there is room for them until they are decrypted.
+    #[must_use]
+    pub fn received_encrypted(&self, bytes: usize) -> bool {
+        let before = self.encrypted.fetch_add(bytes, Ordering::Relaxed);
+        let added = large(before + bytes) - large(before);
+        if added > 0 {
+            if large(before) == 0 {
+                self.encrypted_since.store(self.now(), Ordering::Relaxed);
+            }
+            self.totals.encrypted.fetch_add(added, Ordering::Relaxed);
+        }
+        before + bytes <= ENCRYPTED_MAX
+    }
+
+    /// Whether the connection occupies memory for bytes that are not decrypted, which all connections together exceed.
+    fn occupies_encrypted(&self) -> bool {
+        let since = self.encrypted_since.load(Ordering::Relaxed);
+        self.totals.encrypted.load(Ordering::Relaxed) > ENCRYPTED_TOTAL_MAX
+            && large(self.encrypted.load(Ordering::Relaxed)) > 0
+            && self.now().saturating_sub(since) >= ENCRYPTED_TICKS
+    }
+
+    /// Called when the handshake is complete, and when bytes were decrypted.
+    pub fn decrypted(&self) {
+        if self.encrypted.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let counted = large(self.encrypted.swap(0, Ordering::Relaxed));
+        if counted > 0 {
+            self.totals.encrypted.fetch_sub(counted, Ordering::Relaxed);
+        }
     }
 
     /// Called before a read into a buffer with room for this many bytes. Returns whether the read may fill it. If there
@@ -191,7 +243,7 @@ impl Connection {
     /// this restarts the idle time.
     pub fn sent(&self, bytes: usize) {
         self.enter_from(Phase::Idle, Phase::Idle);
-        if self.stalled.load(Ordering::Relaxed) != 0 {
+        if self.is_stalled() {
             let sent = self.sent.fetch_add(bytes, Ordering::Relaxed) + bytes;
             if sent > PROGRESS_MIN {
                 self.stalled.store(0, Ordering::Relaxed);
@@ -199,16 +251,31 @@ impl Connection {
         }
     }
 
-    /// Called when all bytes were sent.
-    pub fn flushed(&self) {
-        if self.stalled.load(Ordering::Relaxed) != 0 {
+    /// Called when all bytes were sent. Returns whether a request waits for that.
+    pub fn flushed(&self) -> bool {
+        if self.is_stalled() {
             self.stalled.store(0, Ordering::Relaxed);
         }
+        self.awaits_flush.load(Ordering::Relaxed)
+            && self.awaits_flush.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether a request can be processed. Otherwise it waits until all bytes were sent ([`Connection::flushed`]).
+    pub fn is_flushed(&self) -> bool {
+        let is_stalled = self.is_stalled();
+        if is_stalled {
+            self.awaits_flush.store(true, Ordering::Relaxed);
+        }
+        !is_stalled
+    }
+
+    fn is_stalled(&self) -> bool {
+        self.stalled.load(Ordering::Relaxed) != 0
     }
 
     /// Called when the client does not read.
     pub fn stall(&self) {
-        if self.stalled.load(Ordering::Relaxed) == 0 {
+        if !self.is_stalled() {
             let now = self.now().saturating_add(1);
             self.sent.store(0, Ordering::Relaxed);
             self.stalled.store(now, Ordering::Relaxed);
@@ -229,8 +296,7 @@ impl Connection {
     /// The tick since which the server has been waiting for the client to send something; `None` if it is not waiting.
     fn waiting_since(&self) -> Option<u32> {
         let (phase, since) = self.phase();
-        let is_stalled = self.stalled.load(Ordering::Relaxed) != 0;
-        (!is_stalled && phase != Phase::Busy as u64).then_some(since)
+        (!self.is_stalled() && phase != Phase::Busy as u64).then_some(since)
     }
 
     /// The tick since which the client does not read; `None` if it reads.
@@ -240,6 +306,9 @@ impl Connection {
     }
 
     fn is_over(&self, ticks: Ticks) -> bool {
+        if self.occupies_encrypted() {
+            return true;
+        }
         let now = self.now();
         let stalled = self.stalled.load(Ordering::Relaxed);
         if stalled != 0 && (now + 1).saturating_sub(stalled) >= ticks.stalled {
@@ -255,6 +324,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.end_header();
+        self.decrypted();
         let buffer = large(*self.buffer.get_mut());
         self.totals.buffers.fetch_sub(buffer, Ordering::Relaxed);
     }
@@ -267,28 +337,6 @@ fn large(bytes: usize) -> usize {
 
 fn packed(phase: Phase, tick: u32) -> u64 {
     u64::from(tick) << 2 | phase as u64
-}
-
-/// The time limits, in ticks.
-#[derive(Clone, Copy)]
-struct Ticks {
-    header: u32,
-    idle: u32,
-    stalled: u32,
-}
-
-impl Ticks {
-    fn of(limits: &Limits) -> Ticks {
-        let ticks = |time: Duration| {
-            let ticks = time.as_millis() / TICK.as_millis();
-            u32::try_from(ticks).unwrap_or(u32::MAX).max(1)
-        };
-        Ticks {
-            header: ticks(limits.header),
-            idle: ticks(limits.idle),
-            stalled: ticks(limits.stalled),
-        }
-    }
 }
 
 /// The open connections of a listener.
@@ -420,27 +468,6 @@ impl Connections {
     }
 }
 
-/// Closes connections that exceed a time limit.
-async fn watch(connections: Weak<Connections>, ticks: Ticks) {
-    let mut tick = interval(TICK);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tick.tick().await;
-        let Some(connections) = connections.upgrade() else {
-            return;
-        };
-        if connections.count() == 0 {
-            let opened = Arc::clone(&connections.opened);
-            drop(connections);
-            opened.notified().await;
-            tick.reset();
-            continue;
-        }
-        connections.totals.clock.fetch_add(1, Ordering::Relaxed);
-        connections.close_overdue(ticks);
-    }
-}
-
 /// An entry in [`Connections`]. Dropping it removes the entry.
 pub struct ConnectionGuard {
     number: u64,
@@ -455,6 +482,3 @@ impl Drop for ConnectionGuard {
         open.remove(self.number);
     }
 }
-
-#[cfg(test)]
-mod tests;

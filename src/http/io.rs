@@ -28,6 +28,10 @@ impl TrackedSocket {
         TrackedSocket { stream, connection }
     }
 
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
     /// The wrapped socket.
     pub fn tcp(&self) -> &TcpStream {
         &self.stream
@@ -85,7 +89,10 @@ impl AsyncWrite for TrackedSocket {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // Called when everything has been written.
-        self.connection.flushed();
+        if self.connection.flushed() {
+            // In this task.
+            cx.waker().wake_by_ref();
+        }
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 

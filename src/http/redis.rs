@@ -28,8 +28,14 @@ const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
 /// Bytes of replies after which they are written, although more commands have arrived.
 const OUTPUT_BYTES: usize = 64 << 10;
 
+/// The same before a client has presented its token: it gets only errors and short replies.
+const ANONYMOUS_OUTPUT_BYTES: usize = 4 << 10;
+
 /// Bytes to read at a time from a client that sends more than a small buffer holds.
 const READ_BYTES: usize = 16 << 10;
+
+/// The same before a client has presented its token.
+const ANONYMOUS_READ_BYTES: usize = 4 << 10;
 
 /// Serves until `stopping` is canceled, and then until the commands that are running have ended.
 pub async fn serve(
@@ -89,11 +95,7 @@ async fn serve_client(
         is_inside: false,
         large: Reserved::default(),
     };
-    let mailbox = client.session.mailbox();
-    tokio::select! {
-        served = client.serve(&api, limits.header, &stopping) => served,
-        () = mailbox.overflow.cancelled() => Err(io::Error::other("a subscriber reads too slowly")),
-    }
+    client.serve(&api, limits.header, &stopping).await
 }
 
 /// A connection.
@@ -139,11 +141,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
                     if self.input.is_empty() {
                         self.input = BytesMut::new();
                     } else if has_more {
-                        self.input.reserve(READ_BYTES);
+                        self.input.reserve(match self.session.is_anonymous() {
+                            true => ANONYMOUS_READ_BYTES,
+                            false => READ_BYTES,
+                        });
                     }
                     login_until = self.login_until(login_until, login);
                 }
                 () = mailbox.arrived.notified() => {}
+                () = mailbox.overflow.cancelled() => return Err(overflow()),
                 _ = credentials.changed() => {
                     // The client's token was replaced.
                     if self.session.is_anonymous() && login_until.is_none() {
@@ -185,7 +191,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
                         .session
                         .run(command, is_anonymous, &mut self.output)
                         .await;
-                    if after == ConnectionAction::Close || self.output.len() >= OUTPUT_BYTES {
+                    let output_max = match is_anonymous {
+                        true => ANONYMOUS_OUTPUT_BYTES,
+                        false => OUTPUT_BYTES,
+                    };
+                    if after == ConnectionAction::Close || self.output.len() >= output_max {
                         self.write_replies().await?;
                     }
                     if after == ConnectionAction::Close {
@@ -238,14 +248,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
 
     async fn write(&mut self) -> io::Result<()> {
         if !self.output.is_empty() {
-            self.stream.write_all(&self.output).await?;
-            self.stream.flush().await?;
+            let mailbox = self.session.mailbox();
+            let writing = async {
+                self.stream.write_all(&self.output).await?;
+                self.stream.flush().await
+            };
+            // Not while a command runs: a transaction ends although its client does not read.
+            tokio::select! {
+                biased;
+                written = writing => written?,
+                () = mailbox.overflow.cancelled() => return Err(overflow()),
+            }
             // An idle client keeps no buffer.
             self.output = Vec::new();
         }
         self.session.written();
         Ok(())
     }
+}
+
+fn overflow() -> io::Error {
+    io::Error::other("a subscriber reads too slowly")
 }
 
 /// Waits until this time; forever if there is none.

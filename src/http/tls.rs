@@ -1,5 +1,6 @@
 //! TLS: the certificate that the server presents, its reload, and the handshake at the beginning of a connection.
 
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::io::TrackedSocket;
 use crate::secret::{read_file, read_file_again};
+use stream::{EncryptedSocket, TlsConnection};
 
 /// The ALPN names of the supported protocols (RFC 7301).
 const ALPN: [&[u8]; 1] = [b"http/1.1"];
@@ -94,7 +96,13 @@ impl Tls {
     ///
     /// # Errors
     /// If the client disconnects, or if no protocol version or cipher is shared; the client then receives an alert.
-    pub async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    pub async fn accept(&self, stream: TrackedSocket) -> io::Result<TlsConnection> {
+        let connection = Arc::clone(stream.connection());
+        let stream = self.handshake(EncryptedSocket::new(stream)).await?;
+        Ok(TlsConnection::new(stream, connection))
+    }
+
+    async fn handshake<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {

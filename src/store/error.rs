@@ -168,6 +168,16 @@ impl StoreError {
         }
     }
 
+    /// Whether the database has sent this error.
+    pub(super) fn is_from_database(&self) -> bool {
+        matches!(self, StoreError::Database(sqlx::Error::Database(_)))
+    }
+
+    /// Whether the error is of the class of connection exceptions.
+    pub(super) fn is_connection(&self) -> bool {
+        self.code().is_some_and(|code| code.starts_with("08"))
+    }
+
     /// The database's code: five characters of Postgres, or the extended result code of SQLite, a number that is
     /// shorter.
     fn code(&self) -> Option<Cow<'_, str>> {

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 pub use queue::WEIGHT_MAX;
-pub use queue::Waiting;
 use queue::{Queue, Sender, queue, separate_fitting};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -75,15 +74,18 @@ pub trait GroupRunner: Send + 'static {
 
     /// Runs the requests and commits. It is called again with the same requests after a conflict. With `locks_first`,
     /// what they name is locked before it is read, so that they do not conflict. If they are too large together, it
-    /// raises the weight of each of them, at least to twice what it was, so that fewer share a group. `waiting` are the
-    /// requests after this group.
+    /// raises the weight of each of them, at least to twice what it was, so that fewer share a group.
     fn run(
         &mut self,
         connection: &mut Connection,
         requests: &mut [Self::Request],
         locks_first: bool,
-        waiting: &Waiting,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Divides the requests of a group into those that run together, in the order in which they run.
+    fn divide(&self, requests: Vec<Self::Request>) -> Vec<Vec<Self::Request>> {
+        vec![requests]
+    }
 
     /// Delivers the outcome of every request: its own result after a commit, the error otherwise.
     fn respond(&mut self, requests: Vec<Self::Request>, outcome: Result<(), StoreError>);
@@ -227,9 +229,6 @@ async fn write<R: GroupRunner>(
     // Whether the database was unreachable for a group after the stop.
     let mut is_given_up = false;
     loop {
-        if !queue.has_requests() {
-            connection.end_unused().await;
-        }
         let Some(requests) = queue.next_group(&stop).await else {
             break;
         };
@@ -247,11 +246,9 @@ async fn write<R: GroupRunner>(
             tracing::warn!(%error, "failed to check the disk reserve");
         }
         let count = requests.len();
-        let waiting = queue.waiting(count);
         let mut attempts = Attempts {
             recent_failures: &mut recent_failures,
             stop: &stop,
-            waiting: &waiting,
         };
         let ran = run_and_respond(&mut connection, &mut runner, requests, &mut attempts).await;
         // The connection is not closed, because that could write to the database again.
@@ -298,7 +295,8 @@ async fn run_and_respond<R: GroupRunner>(
     attempts: &mut Attempts<'_>,
 ) -> Option<Vec<R::Request>> {
     let mut oversized = Vec::new();
-    let (mut groups, mut has_released_reserve) = (VecDeque::from([requests]), false);
+    let mut groups = VecDeque::from(runner.divide(requests));
+    let mut has_released_reserve = false;
     let mut search = SlowSearch::default();
     while let Some(mut requests) = groups.pop_front() {
         if connection.is_disk_full() {
@@ -400,7 +398,6 @@ struct RecentFailures {
 struct Attempts<'a> {
     recent_failures: &'a mut RecentFailures,
     stop: &'a CancellationToken,
-    waiting: &'a Waiting,
 }
 
 /// Maximum number of attempts for a group of `requests` requests that conflicts with another server. A larger group is
@@ -420,7 +417,6 @@ async fn attempt<R: GroupRunner>(
     Attempts {
         recent_failures,
         stop,
-        waiting,
     }: &mut Attempts<'_>,
 ) -> Result<(), StoreError> {
     let (mut attempts, mut conflicts_since) = (1, Instant::now());
@@ -429,7 +425,7 @@ async fn attempt<R: GroupRunner>(
         let span = GroupSpan::begin(requests.iter().map(R::trace));
         let is_recent = |at: Instant| at.elapsed() < LOCKS_FIRST;
         let locks_first = attempts > 1 || recent_failures.conflict.is_some_and(is_recent);
-        let running = runner.run(connection, requests, locks_first, waiting);
+        let running = runner.run(connection, requests, locks_first);
         let running = of_group(&span, running);
         let running = AssertUnwindSafe(running).catch_unwind();
         let outcome = running.await.unwrap_or(Err(StoreError::Panicked));

@@ -1,6 +1,7 @@
 //! Postgres: connections, reconnection after a loss, and notifications.
 
 mod combined;
+mod late;
 mod listener;
 mod readers;
 mod reserve;
@@ -10,20 +11,21 @@ use std::time::{Duration, Instant};
 use futures::TryStreamExt;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgQueryResult, PgRow};
 use sqlx::{
-    Arguments, AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor, Row as _,
-    SqlSafeStr, SqlStr,
+    Arguments, ConnectOptions, Connection as _, Either, Executor, Row as _, SqlSafeStr, SqlStr,
 };
 use tokio::time::timeout;
 
-use combined::in_one_statement;
+use combined::{in_one_statement, merged};
+use late::{KnownState, WITHOUT_LOCKS};
 pub use listener::Listener;
 pub use readers::Readers;
 use reserve::Reserve;
 
 use super::address::postgres_options;
+use super::dialect::Dialect;
 use super::pooled::SendMode;
 use super::rows::{Arg, Row, Statement, StatementResult};
-use super::{Durability, Settings, SharedState, StoreError, VERSION, Waiting, migrations};
+use super::{Begin, Durability, Settings, SharedState, StoreError, VERSION, migrations};
 use crate::traces::{POSTGRES, StatementSpan};
 
 /// Timeout for connecting and for a statement. With one retry it stays below the 5 s within which a request gets its
@@ -102,33 +104,18 @@ pub struct Connection {
     begin_exclusive_search: SqlStr,
     /// Whether a slow statement is searched for.
     is_searching: bool,
-    /// Commits, and begins the next group.
-    commit_and_begin: SqlStr,
     inner: Option<PgConnection>,
     /// Whether it was opened again, and [`Connection::take_reopened`] has not reported that yet.
     is_reopened: bool,
     /// Whether a transaction is open.
     open: bool,
-    /// The open transaction, if it has begun with the last commit and no group uses it yet.
-    begun: Option<Begun>,
+    /// Whether this group may begin late, so that the commit also reads the state for the next one.
+    is_alone: bool,
+    /// The state that the last transaction has read, if none has changed it since.
+    known: Option<KnownState>,
+    /// The state with which the group has begun, if its transaction begins later.
+    late: Option<SharedState>,
     reserve: Reserve,
-}
-
-/// A transaction that began with the commit before it.
-struct Begun {
-    state: SharedState,
-    at: Instant,
-}
-
-impl Begun {
-    /// The state, with the present time.
-    fn state(self) -> SharedState {
-        let elapsed = i64::try_from(self.at.elapsed().as_micros()).unwrap_or_default();
-        SharedState {
-            now: self.state.now + elapsed,
-            ..self.state
-        }
-    }
 }
 
 impl Connection {
@@ -147,14 +134,15 @@ impl Connection {
             begin_exclusive: send_mode.begin(begin!(), LOCK_AND_READ_STATE),
             begin_search: send_mode.begin(begin!(), SEARCH_AND_READ_STATE),
             begin_exclusive_search: send_mode.begin(begin!(), SEARCH_LOCK_AND_READ_STATE),
-            commit_and_begin: send_mode.begin(concat!("COMMIT;", begin!()), READ_STATE),
             is_searching: false,
             send_mode,
             options,
             inner: None,
             is_reopened: false,
             open: false,
-            begun: None,
+            is_alone: false,
+            known: None,
+            late: None,
             reserve: Reserve::default(),
         };
         connection.inner().await?;
@@ -207,23 +195,28 @@ impl Connection {
         }
     }
 
+    /// Begins the group.
+    pub async fn begin(&mut self, begin: Begin) -> Result<SharedState, StoreError> {
+        self.is_alone = begin == Begin::Late;
+        match begin {
+            Begin::Late if self.can_begin_late() => self.begin_late().await,
+            begin => self.begin_transaction(begin == Begin::Exclusive).await,
+        }
+    }
+
     /// Begins the group's transaction. An exclusive group waits until the exclusive groups of other servers have ended;
     /// other groups run at the same time.
-    pub async fn begin(&mut self, exclusive: bool) -> Result<SharedState, StoreError> {
-        if let Some(begun) = self.begun.take() {
-            if !exclusive && !self.is_searching {
-                return Ok(begun.state());
-            }
-            self.end("ROLLBACK").await?;
-        }
+    async fn begin_transaction(&mut self, exclusive: bool) -> Result<SharedState, StoreError> {
         let begin = match (exclusive, self.is_searching) {
             (false, false) => &self.begin,
             (true, false) => &self.begin_exclusive,
             (false, true) => &self.begin_search,
             (true, true) => &self.begin_exclusive_search,
         };
-        let mut begun = self.run_text(begin.clone()).await?;
+        self.known = None;
+        let begin = begin.clone();
         self.open = true;
+        let mut begun = self.run_text(begin).await?;
         shared_state(begun.pop())
     }
 
@@ -232,20 +225,26 @@ impl Connection {
         std::mem::take(&mut self.is_reopened)
     }
 
-    /// Ends the transaction that began with the last commit, if no group uses it.
-    pub async fn end_unused(&mut self) {
-        if self.begun.is_some() {
-            self.roll_back().await;
+    /// Runs statements that only read. If the group has begun late, its transaction does not begin yet.
+    pub async fn read(
+        &mut self,
+        batch: Vec<Statement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
+        match self.late {
+            Some(_) => self.run_here(batch, WITHOUT_LOCKS).await,
+            None => self.run(batch).await,
         }
     }
 
     /// Runs the statements in the group's transaction. Returns one result per statement.
     pub async fn run(&mut self, batch: Vec<Statement>) -> Result<Vec<StatementResult>, StoreError> {
+        self.begin_now().await?;
+        let dialect = self.send_mode.dialect;
         if self.open || !self.send_mode.is_pooled() {
-            return self.run_here(batch).await;
+            return self.run_here(batch, dialect).await;
         }
-        self.begin(false).await?;
-        let results = self.run_here(batch).await?;
+        self.begin_transaction(false).await?;
+        let results = self.run_here(batch, dialect).await?;
         self.end("COMMIT").await?;
         Ok(results)
     }
@@ -253,8 +252,9 @@ impl Connection {
     async fn run_here(
         &mut self,
         batch: Vec<Statement>,
+        dialect: Dialect,
     ) -> Result<Vec<StatementResult>, StoreError> {
-        let send_mode = self.send_mode.clone();
+        let persistent = !self.send_mode.is_pooled();
         let inner = self.inner().await?;
         let began = Instant::now();
         let running = async {
@@ -269,7 +269,8 @@ impl Connection {
                 let texts = || [Some(&statement), also.as_ref()].into_iter().flatten();
                 let span = StatementSpan::begin(POSTGRES, || texts().map(|it| it.sql));
                 // The database itself ends a statement earlier, so after this time it does not respond.
-                let fetching = fetch(inner, &send_mode, &statement, also.as_ref());
+                let fetching =
+                    run_statement(inner, (dialect, persistent), &statement, also.as_ref());
                 let fetching = timeout(TRANSACTION_TIMEOUT, fetching);
                 let result = fetching.await.unwrap_or(Err(StoreError::Timeout));
                 span.end(result.is_ok());
@@ -286,32 +287,33 @@ impl Connection {
         self.drop_if_lost(outcome)
     }
 
-    /// Runs the statements and commits. If requests wait, the next group begins in the same round trip.
-    pub async fn commit_with(
-        &mut self,
-        batch: Vec<Statement>,
-        waiting: Option<&Waiting>,
-    ) -> Result<Vec<StatementResult>, StoreError> {
-        let results = self.run(batch).await?;
-        let committed = match waiting.is_some_and(Waiting::any) {
-            true => self.commit_and_begin().await,
+    /// Runs the statements and commits.
+    pub async fn commit_with(&mut self, batch: Vec<Statement>) -> Result<(), StoreError> {
+        let batch = merged(batch);
+        if self.end_late(&batch).await? {
+            return Ok(());
+        }
+        self.run(batch).await?;
+        let committed = match self.is_alone {
+            true => self.commit_and_read_state().await,
             false => self.end("COMMIT").await,
         };
         match committed {
             Err(error) if error.is_outage() => Err(StoreError::InDoubt),
             Err(error) => Err(error),
-            Ok(_) => Ok(results),
+            Ok(()) => Ok(()),
         }
     }
 
-    async fn commit_and_begin(&mut self) -> Result<(), StoreError> {
+    /// Commits, and reads the state in the same round trip.
+    async fn commit_and_read_state(&mut self) -> Result<(), StoreError> {
         self.open = false;
-        let text = self.commit_and_begin.clone();
         let span = StatementSpan::begin(POSTGRES, || ["COMMIT"]);
         let inner = self.inner().await?;
         let mut is_committed = false;
         let running = async {
-            let (mut results, mut state) = (inner.fetch_many(text), None);
+            let mut results = inner.fetch_many(COMMIT_AND_READ_STATE.into_sql_str());
+            let mut state = None;
             while let Some(result) = results.try_next().await? {
                 match result {
                     // The first result is that of the commit.
@@ -324,25 +326,18 @@ impl Connection {
         let outcome = timeout(STATEMENT_TIMEOUT, running).await;
         span.end(is_committed);
         match outcome.unwrap_or(Err(StoreError::Timeout)) {
-            Ok(state) => {
-                self.open = true;
-                let at = Instant::now();
-                self.begun = Some(Begun { state, at });
-                Ok(())
-            }
-            Err(_) if is_committed => {
-                // The next group finds out why it cannot begin.
-                self.inner = None;
-                Ok(())
-            }
-            Err(error) => self.drop_if_lost(Err(error)),
+            Ok(state) => self.known = Some(KnownState::of(state)),
+            // The next group finds out why the state cannot be read.
+            Err(_) if is_committed => (self.inner, self.known) = (None, None),
+            Err(error) => return self.drop_if_lost(Err(error)),
         }
+        Ok(())
     }
 
     /// Rolls back the group's transaction. Drops the connection if that fails.
     pub async fn roll_back(&mut self) {
-        self.begun = None;
-        if self.inner.is_some() && self.end("ROLLBACK").await.is_err() {
+        (self.late, self.known) = (None, None);
+        if self.open && self.inner.is_some() && self.end("ROLLBACK").await.is_err() {
             self.inner = None;
         }
     }
@@ -383,7 +378,7 @@ impl Connection {
     /// Drops the connection after an outage.
     fn drop_if_lost<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         if outcome.as_ref().is_err_and(StoreError::is_outage) {
-            self.inner = None;
+            (self.inner, self.known) = (None, None);
         }
         outcome
     }
@@ -398,33 +393,24 @@ fn shared_state(row: Option<PgRow>) -> Result<SharedState, StoreError> {
     })
 }
 
-async fn fetch(
+/// Runs a statement, or two in one round trip.
+async fn run_statement(
     connection: &mut PgConnection,
-    send_mode: &SendMode,
+    (dialect, persistent): (Dialect, bool),
     statement: &Statement,
     also: Option<&Statement>,
 ) -> Result<StatementResult, StoreError> {
     let mut arguments = PgArguments::default();
     let args = statement.args.iter();
     for arg in args.chain(also.into_iter().flat_map(|it| &it.args)) {
-        match arg {
-            Arg::Null => arguments.add(None::<i64>),
-            Arg::Int(value) => arguments.add(value),
-            Arg::Real(value) => arguments.add(value),
-            Arg::Text(value) => arguments.add(value),
-            Arg::Shared(value) => arguments.add(value.as_ref()),
-            Arg::Rows(rows) => arguments.add(rows.json()),
-        }
-        .map_err(sqlx::Error::Encode)?;
+        bind(&mut arguments, arg)?;
     }
-    let expand = |it: &Statement| send_mode.dialect.expand(it.sql);
+    let expand = |it: &Statement| dialect.expand(it.sql);
     let text = match also {
         Some(also) => in_one_statement(expand(statement), statement.args.len(), expand(also)),
         None => expand(statement),
     };
-    // Safe: the text consists of literals in this program, and every value is bound.
-    let text = AssertSqlSafe(text);
-    let query = sqlx::query_with(text, arguments).persistent(!send_mode.is_pooled());
+    let query = sqlx::query_with(text, arguments).persistent(persistent);
     let mut stream = connection.fetch_many(query);
     let mut result = StatementResult::default();
     while let Some(part) = stream.try_next().await? {
@@ -435,6 +421,18 @@ async fn fetch(
         }
     }
     Ok(result)
+}
+
+fn bind(arguments: &mut PgArguments, arg: &Arg) -> Result<(), StoreError> {
+    let bound = match arg {
+        Arg::Null => arguments.add(None::<i64>),
+        Arg::Int(value) => arguments.add(value),
+        Arg::Real(value) => arguments.add(value),
+        Arg::Text(value) => arguments.add(value),
+        Arg::Shared(value) => arguments.add(value.as_ref()),
+        Arg::Rows(rows) => arguments.add(rows.json()),
+    };
+    bound.map_err(|error| sqlx::Error::Encode(error).into())
 }
 
 macro_rules! read_state {
@@ -456,6 +454,7 @@ SELECT pg_advisory_xact_lock(CAST(CAST('state' AS regclass) AS oid)::bigint);",
     };
 }
 
+const COMMIT_AND_READ_STATE: &str = concat!("COMMIT;", read_state!());
 const READ_STATE: &str = read_state!();
 const LOCK_AND_READ_STATE: &str = lock_and_read_state!();
 const SEARCH_AND_READ_STATE: &str = searching!(read_state!());

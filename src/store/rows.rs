@@ -51,9 +51,9 @@ impl Statement {
         self
     }
 
-    /// Lets Postgres run the statement in one round trip with the next one, if both are combinable, and only the first
-    /// has an expected number of rows. Neither reads or changes rows of the other, nor has a `WITH` or `RETURNING`
-    /// clause. The result of the second one is empty.
+    /// Lets Postgres run the statement together with others of the batch that are combinable (`postgres/combined.rs`).
+    /// None of them reads or changes rows of another, nor has a `WITH` or `RETURNING` clause. They may delete a job and
+    /// insert one with its ID: if the insertion came first, it would violate a constraint, and the group would run again.
     pub fn combinable(mut self) -> Statement {
         self.is_combinable = true;
         self
@@ -63,6 +63,20 @@ impl Statement {
     pub fn combines_with(&self, next: &Statement) -> bool {
         let both = self.is_combinable && next.is_combinable;
         both && self.expected.is_some() && next.expected.is_none()
+    }
+
+    /// Adds the rows of the next statement, if both are combinable, have the same text, and no other arguments. Otherwise
+    /// returns it.
+    pub(super) fn merge(&mut self, mut next: Statement) -> Option<Statement> {
+        let is_same = self.is_combinable && next.is_combinable && std::ptr::eq(self.sql, next.sql);
+        let ([Arg::Rows(rows)], [Arg::Rows(more)], true) =
+            (&mut *self.args, &mut *next.args, is_same)
+        else {
+            return Some(next);
+        };
+        rows.values.append(&mut more.values);
+        self.expected = self.expected.zip(next.expected).map(|(a, b)| a + b);
+        None
     }
 
     /// Adds an argument.

@@ -11,6 +11,9 @@ use crate::ui::model::queue_ref::{Protocol, QueueRef};
 use crate::ui::model::series::{Compare, StatisticsQuery};
 use crate::ui::urls::encoding::{decode, encode, name_of, without_nul};
 
+/// The largest offset of a page.
+const OFFSET_MAX: usize = u32::MAX as usize;
+
 /// The request for a page. The router provides it as context.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PageRequest {
@@ -181,11 +184,10 @@ impl PageRequest {
         address
     }
 
-    /// The offset in the query; 0 if it is missing or invalid.
+    /// The offset in the query, at most [`OFFSET_MAX`]; 0 if it is missing or invalid.
     pub fn offset(&self) -> usize {
-        self.param("offset")
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(0)
+        let offset = self.param("offset").and_then(|text| text.parse().ok());
+        offset.unwrap_or(0).min(OFFSET_MAX)
     }
 
     /// The seconds after which the page refreshes without JavaScript: the parameter `auto`, 5 to 3,600.

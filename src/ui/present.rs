@@ -177,12 +177,19 @@ pub fn entry(event: crate::engine::Event) -> Entry {
     }
 }
 
+/// Characters of a payload that are looked at for its preview. Most payloads are not indented by thousands of spaces.
+const PREVIEW_EXAMINED_MAX: usize = 10_000;
+
 /// The beginning of a payload on one line.
 pub fn preview(body: &str) -> String {
     let mut short = String::new();
     let mut space = false;
     let mut length = 0;
-    for c in body.chars() {
+    for (examined, c) in body.chars().enumerate() {
+        if examined >= PREVIEW_EXAMINED_MAX {
+            short.push('…');
+            break;
+        }
         if c.is_whitespace() || c.is_control() {
             space = length > 0;
             continue;

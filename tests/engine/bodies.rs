@@ -1,6 +1,6 @@
 //! Long bodies are loaded only for verbs that return them. No verb may lose a body or return another job's.
 
-use switchyard::engine::{Claim, Fail, JobKey, Options, Put};
+use switchyard::engine::{Claim, EngineSettings, Fail, JobKey, Put};
 
 use super::{Engine, at, complete, engine, holder, job, open, pop, q};
 
@@ -77,7 +77,7 @@ async fn verbs_that_change_a_job_keep_its_long_body() {
 /// The claims of one transaction lease 4 MiB of jobs before the last one: four of the long ones.
 #[tokio::test]
 async fn claims_return_long_bodies_in_order() {
-    let options = Options {
+    let options = EngineSettings {
         without_tasks: true,
         ..super::options()
     };

@@ -11,7 +11,7 @@ use switchyard::engine::Recur;
 /// Two servers on a new database, and a connection to it; `None` with SQLite.
 async fn pair() -> Option<(Engine, Engine, PgConnection)> {
     database::postgres()?;
-    let options = Options {
+    let options = EngineSettings {
         empty_queue_age: Some(Duration::ZERO),
         ..options()
     };

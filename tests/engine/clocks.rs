@@ -27,7 +27,7 @@ async fn a_server_whose_clock_is_behind_finds_what_another_one_has_acknowledged(
     link.set_network(Network::Slow(DELAY));
     let through = format!(":{}/", link.port());
     let database = options.database.replace(&format!(":{port}/"), &through);
-    let options = Options {
+    let options = EngineSettings {
         database,
         ..options
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use switchyard::engine::{Claim, Engine, ManualClock, Options, Publish, QueueKey, Time};
+use switchyard::engine::{Claim, Engine, EngineSettings, ManualClock, Publish, QueueKey, Time};
 use tempfile::TempDir;
 
 use super::lmstfy_job;
@@ -12,7 +12,7 @@ const START: Time = Time(1_000_000_000_000);
 /// An engine that deletes empty queues after half a second, and its clock.
 async fn open(folder: &TempDir) -> (Engine, ManualClock) {
     let clock = ManualClock::at(START);
-    let options = Options {
+    let options = EngineSettings {
         empty_queue_age: Some(Duration::from_millis(500)),
         ..super::pauses::with_clock(&clock, folder)
     };

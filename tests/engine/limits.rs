@@ -134,7 +134,7 @@ async fn a_requeue_replaces_at_most_16_mib() {
 
 #[tokio::test]
 async fn a_poll_beyond_the_limit_does_not_wait() {
-    let options = Options {
+    let options = EngineSettings {
         polls_max: Some(1),
         ..options()
     };
@@ -321,7 +321,7 @@ async fn concurrent_ordered_claims_get_all_jobs_of_the_first_queue_before_others
 
 #[tokio::test]
 async fn an_operation_has_at_most_1000_jobs_and_100_can_be_active() {
-    let options = Options {
+    let options = EngineSettings {
         without_tasks: true,
         ..options()
     };
@@ -472,7 +472,7 @@ async fn lists_load_100_dependencies_and_dependents() {
 
 #[tokio::test]
 async fn requests_at_the_same_time_share_the_limit_of_operations() {
-    let options = Options {
+    let options = EngineSettings {
         without_tasks: true,
         ..options()
     };

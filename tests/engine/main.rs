@@ -55,8 +55,8 @@ use std::time::Duration;
 
 use eventually::eventually;
 use switchyard::engine::{
-    Claim, EffectiveState, Engine, Error, Fail, Job, JobKey, LeaseHolder, NextQueue, OffsetPage,
-    Options, Publish, Put, QueueKey, Retry, State, Time,
+    Claim, EffectiveState, Engine, EngineSettings, Error, Fail, Job, JobKey, LeaseHolder,
+    NextQueue, OffsetPage, Publish, Put, QueueKey, Retry, State, Time,
 };
 
 const PAGE: OffsetPage = OffsetPage {
@@ -66,7 +66,7 @@ const PAGE: OffsetPage = OffsetPage {
 
 /// An engine on a new database.
 async fn open(trust_client_clock: bool) -> Engine {
-    Engine::open(&Options {
+    Engine::open(&EngineSettings {
         trust_client_clock,
         ..options()
     })
@@ -76,7 +76,7 @@ async fn open(trust_client_clock: bool) -> Engine {
 
 /// An engine that deletes empty queues after this time.
 async fn open_with_empty_queue_age(empty_queue_age: Duration) -> Engine {
-    Engine::open(&Options {
+    Engine::open(&EngineSettings {
         empty_queue_age: Some(empty_queue_age),
         ..options()
     })
@@ -84,18 +84,18 @@ async fn open_with_empty_queue_age(empty_queue_age: Duration) -> Engine {
     .unwrap()
 }
 
-fn options() -> Options {
+fn options() -> EngineSettings {
     let folder = tempfile::TempDir::new().unwrap();
     let given = database::options();
     let given = |option: &str| given.iter().any(|it| it == option);
-    Options {
+    EngineSettings {
         database: match database::postgres() {
             Some(_) => database::address(folder.path()),
             None => "sqlite::memory:".to_owned(),
         },
         no_skip_locked: given("--no-skip-locked"),
         no_notify: given("--no-notify"),
-        ..Options::default()
+        ..EngineSettings::default()
     }
 }
 

@@ -421,7 +421,7 @@ async fn operations_ignore_jobs_put_after_their_start() {
 #[tokio::test]
 async fn operations_continue_after_a_restart() {
     let folder = tempfile::TempDir::new().unwrap();
-    let options = Options {
+    let options = EngineSettings {
         database: database::address(&folder.path().join("jobs.db")),
         ..options()
     };

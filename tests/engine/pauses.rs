@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use switchyard::engine::{
-    Claim, Durability, Engine, ManualClock, NewPause, Options, Queue, QueueKey, Time,
+    Claim, Durability, Engine, EngineSettings, ManualClock, NewPause, Queue, QueueKey, Time,
 };
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -44,14 +44,14 @@ async fn shown(engine: &Engine) -> Option<String> {
     queue.pause.map(|pause| pause.reason.to_string())
 }
 
-pub fn with_clock(clock: &ManualClock, folder: &TempDir) -> Options {
-    Options {
+pub fn with_clock(clock: &ManualClock, folder: &TempDir) -> EngineSettings {
+    EngineSettings {
         database: database::address(&folder.path().join("pauses.db")),
         durability: Durability::Process,
         offline: true,
         writer_on_runtime: true,
         clock: Some(clock.clone()),
-        ..Options::default()
+        ..EngineSettings::default()
     }
 }
 

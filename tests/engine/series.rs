@@ -270,7 +270,7 @@ async fn statistics_of_several_servers_add_up() {
     if database::postgres().is_none() {
         return;
     }
-    let options = Options {
+    let options = EngineSettings {
         trust_client_clock: true,
         ..options()
     };

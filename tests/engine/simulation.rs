@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use switchyard::engine::{Durability, Engine, ManualClock, Options, Time};
+use switchyard::engine::{Durability, Engine, EngineSettings, ManualClock, Time};
 use tempfile::TempDir;
 
 use super::crash_copy::crash_copy;
@@ -60,7 +60,7 @@ struct Counts {
 struct Simulation {
     random: Random,
     engine: Engine,
-    options: Options,
+    options: EngineSettings,
     clock: ManualClock,
     /// Microseconds since the start.
     micros: Arc<AtomicU64>,
@@ -77,10 +77,10 @@ struct Simulation {
 /// A new database, to be copied.
 async fn template() -> TempDir {
     let folder = TempDir::new().unwrap();
-    let options = Options {
+    let options = EngineSettings {
         database: database::file(&folder.path().join("sim.db")),
         offline: true,
-        ..Options::default()
+        ..EngineSettings::default()
     };
     Engine::open(&options).await.unwrap().close().await;
     folder
@@ -94,13 +94,13 @@ impl Simulation {
             &folder.path().join("sim.db"),
         );
         let clock = ManualClock::at(Time(START * 1_000_000));
-        let options = Options {
+        let options = EngineSettings {
             database: database::file(&folder.path().join("sim.db")),
             durability: Durability::Process,
             offline: true,
             writer_on_runtime: true,
             clock: Some(clock.clone()),
-            ..Options::default()
+            ..EngineSettings::default()
         };
         let micros = Arc::<AtomicU64>::default();
         Simulation {

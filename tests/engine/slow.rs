@@ -74,7 +74,7 @@ async fn a_slow_statement_fails_only_the_request_that_causes_it() {
 
 /// An engine without tasks, and two connections to its database.
 async fn engine_and_connections() -> (Engine, [PgConnection; 2]) {
-    let options = Options {
+    let options = EngineSettings {
         without_tasks: true,
         ..options()
     };

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use switchyard::engine::{Claim, Engine, Error, Options, QueueKey, TokenError};
+use switchyard::engine::{Claim, Engine, EngineSettings, Error, QueueKey, TokenError};
 use tempfile::TempDir;
 
 use super::{database, engine, new, open};
@@ -11,10 +11,10 @@ use super::{database, engine, new, open};
 const SECRET: &str = "a-secret-of-20-bytes";
 
 async fn open_at(path: &Path) -> Engine {
-    let options = Options {
+    let options = EngineSettings {
         database: database::address(path),
         trust_client_clock: true,
-        ..Options::default()
+        ..EngineSettings::default()
     };
     Engine::open(&options).await.unwrap()
 }

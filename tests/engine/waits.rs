@@ -51,7 +51,7 @@ async fn a_waiting_consumer_gets_every_available_job() {
     let options = options();
     let mut engines = vec![Engine::open(&options).await.unwrap()];
     if database::postgres().is_some() {
-        let deaf = Options {
+        let deaf = EngineSettings {
             no_notify: true,
             ..options
         };

@@ -10,6 +10,7 @@ mod machine_clock;
 mod network;
 mod outage;
 mod together;
+mod unnoticed;
 mod waking;
 
 use crate::support::pair::{Pair, assert_consistent};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use reqwest::redirect::Policy;
 use serde_json::json;
-use switchyard::engine::{Engine, EventKind, Options, SearchLimits};
+use switchyard::engine::{Engine, EngineSettings, EventKind, SearchLimits};
 use switchyard::search::Search;
 use tempfile::TempDir;
 
@@ -452,9 +452,9 @@ async fn is_killed_during_an_operation(jobs: usize) -> bool {
     assert_eq!(Person::at(&server).done(&path).await, jobs as i64);
     assert_eq!(number(&Person::at(&server).page(&path).await, "Skipped"), 0);
     server.stop().await;
-    let options = Options {
+    let options = EngineSettings {
         database,
-        ..Options::default()
+        ..EngineSettings::default()
     };
     let engine = Engine::open(&options).await.unwrap();
     let reach = SearchLimits {

@@ -15,11 +15,13 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::support::lmstfy::Lmstfy;
 use crate::support::log::Logged;
 use crate::support::raw::{self, Connection};
+use crate::support::redis;
+use crate::support::tls::CertificatePair;
 use crate::support::{Server, eventually, lower_quartile};
 
 /// Runs a statement directly on the database.
@@ -361,4 +363,66 @@ async fn searches_of_a_guest_wait_for_each_other_or_are_refused() {
         "{refused} refused, {found} done: {}",
         responses[0]
     );
+}
+
+/// The connection accepts no more than its buffers and those of the system hold, although each response is short, and
+/// although hyper considers a request without a read body complete before its response is sent.
+#[tokio::test]
+async fn a_client_that_reads_no_responses_cannot_send_more_requests() {
+    const REQUEST: &str = "HEAD /health/live HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n\
+        1\r\nx\r\n0\r\n\r\n";
+    /// More than the buffers of the system can hold on both sides.
+    const BYTES_MAX: usize = 64 << 20;
+    let server = Server::with(&[]);
+    let mut silent = Connection::to(&server).await;
+    let requests = REQUEST.repeat(1_000);
+    let mut sent = 0;
+    while sent < BYTES_MAX {
+        let sending = timeout(Duration::from_secs(5), silent.0.write(requests.as_bytes()));
+        match sending.await {
+            Ok(written) => sent += written.unwrap(),
+            // The server waits.
+            Err(_) => break,
+        }
+    }
+    assert!(sent < BYTES_MAX, "{sent} bytes");
+    let mut other = Connection::to(&server).await;
+    other
+        .write("GET /health/live HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        .await;
+    other.read_until("ok\n").await;
+    // The server continues when the client reads.
+    let mut read = vec![0; 64 << 10];
+    let mut received = 0;
+    while received < sent {
+        received += silent.0.read(&mut read).await.unwrap();
+    }
+}
+
+/// The beginning of a ClientHello, in TLS records, whose announced length is 64 KiB.
+fn endless_handshake(bytes: usize) -> Vec<u8> {
+    let message = [&[1, 0, 0xff, 0xf0][..], &vec![0; bytes]].concat();
+    let record = |part: &[u8]| {
+        let length = u16::try_from(part.len()).unwrap().to_be_bytes();
+        [&[22, 3, 1][..], &length, part].concat()
+    };
+    message.chunks(16_000).flat_map(record).collect()
+}
+
+#[tokio::test]
+async fn a_long_handshake_message_ends_the_connection_before_it_is_complete() {
+    let pair = CertificatePair::new();
+    let mut server = pair.serve(&["--redis-listen", "127.0.0.1:0"]);
+    let redis = redis::address(&mut server).await;
+    for address in [&server.address, &redis] {
+        let patient = TcpStream::connect(address).await.unwrap();
+        let mut endless = TcpStream::connect(address).await.unwrap();
+        // The server may close the connection before it has read everything.
+        endless.write_all(&endless_handshake(60_000)).await.ok();
+        let mut rest = Vec::new();
+        endless.read_to_end(&mut rest).await.ok();
+        // It was not the time limit: the connection that was opened before is still open.
+        let secured = pair.client().secure(Connection(patient)).await;
+        assert!(secured.is_ok(), "{address}: {secured:?}");
+    }
 }

@@ -15,7 +15,8 @@ pub const WORKERLESS: &str = "QlessAPI.put = function(now, queue, jid)";
 /// The address of the listener, which the server has printed.
 pub async fn address(server: &mut Server) -> String {
     while let Some(line) = server.banner.recv().await {
-        if let Some((_, address)) = line.split_once("redis://") {
+        let address = line.split_once("redis://");
+        if let Some((_, address)) = address.or_else(|| line.split_once("rediss://")) {
             return address.split(' ').next().unwrap().to_owned();
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Finding;
 use crate::config::{Loaded, Serve, Source, Value};
-use crate::engine::{Engine, Options};
+use crate::engine::{Engine, EngineSettings};
 use crate::store::{Inspection, database_file, inspect, without_password};
 
 /// Inconsistencies that are listed at most.
@@ -246,10 +246,10 @@ fn difference(micros: i64) -> Finding {
 
 /// The engine's own check.
 async fn consistency(database: &str) -> Finding {
-    let options = Options {
+    let options = EngineSettings {
         database: database.to_owned(),
         without_tasks: true,
-        ..Options::default()
+        ..EngineSettings::default()
     };
     let engine = match Engine::open(&options).await {
         Ok(engine) => engine,

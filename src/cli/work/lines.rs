@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -40,15 +41,18 @@ struct Line<'a> {
 }
 
 impl Pool {
-    /// A program that waits, or a new one.
+    /// A program that waits, or a new one. Programs that have written more than their answers are stopped.
     ///
     /// # Errors
     /// If it cannot be started.
     pub fn take(&self, options: &Work, variables: &[(&str, String)]) -> io::Result<LineProgram> {
-        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        if let Some(waiting) = waiting {
-            waiting.program.stderr.clear();
-            return Ok(waiting);
+        let next = || self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        while let Some(mut waiting) = next() {
+            // What it has written since its last answer would be the answer to a job that it has not seen.
+            if !waiting.has_output() {
+                waiting.program.stderr.clear();
+                return Ok(waiting);
+            }
         }
         let mut program = Program::start_for_lines(options, variables)?;
         let pipes = program.stdin.take().zip(program.stdout.take());
@@ -81,6 +85,12 @@ impl Pool {
 }
 
 impl LineProgram {
+    /// Whether it has written something that was not read.
+    fn has_output(&mut self) -> bool {
+        let read = self.stdout.fill_buf().now_or_never();
+        read.is_some_and(|read| read.is_ok_and(|bytes| !bytes.is_empty()))
+    }
+
     /// Writes the job, and waits for the answer. The second value tells whether the program can get another job.
     ///
     /// # Errors

@@ -323,7 +323,8 @@ async fn expire_leases(
 pub fn save_seen(seen: &HashMap<String, Time>, trust_client_clock: bool) -> Statement {
     let mut seen: Vec<_> = seen.iter().collect();
     seen.sort_unstable();
-    Statement::of_rows(SAVE_SEEN, &seen).with(i64::from(trust_client_clock))
+    let save = Statement::of_rows(SAVE_SEEN, &seen).with(i64::from(trust_client_clock));
+    save.combinable()
 }
 
 // Statements that change or delete jobs which others may change at the same time select them by `seq` and `version`:

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
-use crate::engine::{Engine, Options};
+use crate::engine::{Engine, EngineSettings};
 use crate::store::{DatabaseInfo, Durability, without_password};
 
 /// How and when the engine was opened.
@@ -17,7 +17,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    pub(in crate::engine) fn with(options: &Options, at: Time) -> Opened {
+    pub(in crate::engine) fn with(options: &EngineSettings, at: Time) -> Opened {
         Opened {
             address: without_password(&options.database),
             durability: options.durability,

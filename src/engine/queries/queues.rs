@@ -73,8 +73,10 @@ impl Counts {
     }
 }
 
-/// The priorities of a queue in which its oldest waiting job is looked for.
-const PRIORITIES_MAX: i64 = 100;
+/// The priorities of a queue in which its oldest waiting job is looked for, and those of all queues together, of which
+/// each queue has at least one.
+const PRIORITIES_MAX: usize = 100;
+const ALL_PRIORITIES_MAX: usize = 100_000;
 
 /// Pages whose queues occupy fewer bytes reserve nothing.
 const PAGE_BYTES_MIN: usize = 2 << 20;
@@ -90,7 +92,8 @@ pub struct QueueCounts {
     /// The pause that lasts at the time of the read.
     pub pause: Option<Pause>,
     /// When the job that has waited longest became available. With more than [`PRIORITIES_MAX`] priorities in the
-    /// queue, only jobs with the lowest [`PRIORITIES_MAX`] priority numbers or the highest number count.
+    /// queue, only jobs with the lowest [`PRIORITIES_MAX`] priority numbers or the highest number count; fewer numbers
+    /// if all of more than 1,000 queues are counted.
     pub oldest_waiting: Option<Time>,
     /// The number of its recurring jobs.
     pub recurring: i64,
@@ -132,11 +135,12 @@ impl Engine {
 
     async fn count_queues(&self, now: Option<Time>) -> Result<Vec<QueueCounts>> {
         let now = self.now(now);
+        let priorities = priorities_max(self.known_queues().count());
         let batch = vec![
             Statement::new(COUNTS, []),
             Statement::new(COUNT_STALLED, [now.0.into()]),
             Statement::new(COUNT_DUE, [now.0.into()]),
-            Statement::new(OLDEST_WAITING, [PRIORITIES_MAX.into()]),
+            Statement::new(OLDEST_WAITING, [(priorities as i64).into()]),
             Statement::new(RECURRING, []),
         ];
         let answers = self.readers().read(batch).await?;
@@ -166,7 +170,10 @@ impl Engine {
             Statement::new(COUNTS_OF, [queue.id.into()]),
             Statement::new(COUNT_STALLED_OF, [queue.id.into(), now.0.into()]),
             Statement::new(COUNT_DUE_OF, [queue.id.into(), now.0.into()]),
-            Statement::new(OLDEST_WAITING_OF, [PRIORITIES_MAX.into(), queue.id.into()]),
+            Statement::new(
+                OLDEST_WAITING_OF,
+                [(PRIORITIES_MAX as i64).into(), queue.id.into()],
+            ),
             Statement::new(RECURRING_OF, [queue.id.into()]),
         ];
         let (mut counts, oldest, recurring) = counts(self.readers().read(batch).await?)?;
@@ -180,6 +187,11 @@ impl Engine {
             queue,
         }))
     }
+}
+
+/// The priorities in which the oldest waiting job is looked for, in each of this many queues.
+fn priorities_max(queues: usize) -> usize {
+    (ALL_PRIORITIES_MAX / queues.max(1)).clamp(1, PRIORITIES_MAX)
 }
 
 type Found = (
@@ -277,3 +289,15 @@ const COUNTS_OF: &str = "SELECT queue, CAST(sum(n) AS BIGINT), slot FROM tallies
 const COUNT_STALLED_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AND state = {running} AND lease_until <= $2 GROUP BY queue";
 
 const COUNT_DUE_OF: &str = "SELECT queue, count(*) FROM jobs WHERE queue = $1 AND state = {scheduled} AND ready_at <= $2 GROUP BY queue";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_queues_together_have_a_limit_on_priorities() {
+        let counts = [0, 1, 1_000, 1_001, 2_000, 50_001, 100_000, 1_000_000];
+        let each = counts.map(priorities_max);
+        assert_eq!(each, [100, 100, 100, 99, 50, 1, 1, 1]);
+    }
+}

@@ -1,10 +1,10 @@
 //! Statistics, events and worker activity that are committed in memory and stored a little later.
 //!
-//! Each of them would add pages to the write-ahead log with every commit group, in addition to those of the jobs. With
-//! a database of its own, a server keeps them in memory and stores them together: twice a second, before anything reads
-//! them, and when the server stops. A crash loses what is not stored. The numbers of jobs are never deferred.
+//! Each of them would add pages to the write-ahead log with every commit group, in addition to those of the jobs. While
+//! no other server is known, a server keeps them in memory and stores them together: twice a second, before it reads
+//! them, and when it stops. A crash loses what is not stored. The numbers of jobs are never deferred.
 //!
-//! With client time, or on a shared database, everything is stored with its commit group.
+//! With client time, or while several servers run, everything is stored with its commit group.
 //!
 //! Only this is deferred: histograms and summaries of waits and runs, the time series, published events, and when
 //! workers were last seen, except when they claimed jobs. What a query compares with rows of jobs is not: the
@@ -27,7 +27,7 @@ use crate::engine::model::job::QueueId;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::{self, Kind, Summary};
 use crate::engine::unit_of_work::transaction::Runner;
-use crate::store::{Connection, Statement, StoreError};
+use crate::store::{Begin, Connection, Statement, StoreError};
 
 /// Maximum number of counters in memory; then the next commit group stores them.
 const COUNTERS_MAX: usize = 2_000;
@@ -140,7 +140,7 @@ impl DeferredWrites {
 impl Runner {
     /// Whether statistics, events and worker activity are stored later than their commit group.
     fn defers(&self) -> bool {
-        !self.peers.is_shared() && !self.trust_client_clock
+        !self.peers.any() && !self.trust_client_clock
     }
 
     /// Tells the transaction what it defers.
@@ -170,7 +170,7 @@ impl Runner {
             ));
         }
         let seen = self.seen();
-        if self.defers() && !seen.is_empty() {
+        if !seen.is_empty() {
             writes.push(tasks::save_seen(&seen, self.trust_client_clock));
         }
         if !writes.is_empty() {
@@ -197,14 +197,19 @@ impl Runner {
             .store(has_deferred, Ordering::Release);
     }
 
+    /// Forgets the statistics and events that are deferred.
+    pub fn drop_deferred(&mut self) {
+        self.keep_deferred(true, &[], None, Time(0));
+    }
+
     /// Stores everything that is deferred, before the database is closed.
     pub async fn store_last(&mut self, connection: &mut Connection) -> Result<(), StoreError> {
-        if !self.defers() || (self.deferred.is_empty() && self.seen().is_empty()) {
+        if self.deferred.is_empty() && self.seen().is_empty() {
             return Ok(());
         }
-        connection.begin(false).await?;
+        connection.begin(Begin::Shared).await?;
         self.store_deferred(connection).await?;
-        connection.commit_with(Vec::new(), None).await?;
+        connection.commit_with(Vec::new()).await?;
         self.deferred = DeferredWrites::default();
         Ok(())
     }
@@ -218,7 +223,7 @@ impl Runner {
     /// is not deferred: the consistency check requires that a worker was not last seen before its claims.
     pub fn save_seen(&self, work: &UnitOfWork) -> Option<Statement> {
         let mut deferred = work.counted.deferred.iter();
-        if self.defers() && !deferred.any(|(kind, ..)| *kind == Kind::Wait as u8) {
+        if work.deferred.statistics && !deferred.any(|(kind, ..)| *kind == Kind::Wait as u8) {
             return None;
         }
         let mut seen = self.seen();
@@ -231,7 +236,7 @@ impl Runner {
     pub fn note_seen(&self, work: &UnitOfWork, saved: bool, stored_deferred: bool) {
         let seen = self.deferred_state.seen.lock();
         let mut seen = seen.unwrap_or_else(PoisonError::into_inner);
-        if saved || (stored_deferred && self.defers()) {
+        if saved || stored_deferred {
             seen.clear();
         }
         if !saved {

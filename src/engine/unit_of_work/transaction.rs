@@ -1,6 +1,7 @@
 //! Runs the verbs of a transaction: load, run, write, commit, respond.
 
 pub mod claims;
+mod named;
 pub mod request;
 
 use std::sync::Arc;
@@ -9,11 +10,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::engine::BYTES_PER_WEIGHT;
 use crate::engine::cache::{CacheChanges, Caches};
 use crate::engine::clock::{Clock, Time};
 use crate::engine::error::{Error, Result};
-use crate::engine::events;
+use crate::engine::events::{self, OldEvents};
 use crate::engine::maintenance::SystemTask;
 use crate::engine::maintenance::cursors::Cursors;
 use crate::engine::maintenance::empty_queues::EmptyQueues;
@@ -24,25 +24,15 @@ use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::peers::Peers;
 use crate::engine::subscriptions::Subscriptions;
 use crate::engine::unit_of_work::commit_times::CommitTimes;
-use crate::engine::unit_of_work::cycles::{CycleSearch, STEPS_MAX};
 use crate::engine::unit_of_work::deferred::{DeferredState, DeferredWrites};
 use crate::engine::unit_of_work::job_cache::{self, JobCache};
-use crate::engine::unit_of_work::long_parts::LONG_PARTS_MAX;
-use crate::engine::unit_of_work::relations::RELATIONS_MAX;
-use crate::engine::unit_of_work::releases;
 use crate::engine::unit_of_work::time_series;
 use crate::engine::unit_of_work::transaction::claims::run_claims;
+use crate::engine::unit_of_work::transaction::named::run_named;
 use crate::engine::unit_of_work::{Audit, InsertionNumbers, UnitOfWork};
-use crate::store::{Connection, GroupRunner, Sharing, Statement, StoreError, WEIGHT_MAX, Waiting};
+use crate::store::{Begin, Connection, GroupRunner, Sharing, Statement, StoreError};
 use crate::traces::Trace;
 pub use request::{Task, Verb, WriteRequest, too_large};
-
-/// The weight of a request whose cycle check reached its read limit, or whose dependencies have too many dependents.
-/// More than half of the maximum of a commit group, so two such requests never share a transaction.
-const CYCLE_SEARCH_WEIGHT: usize = 1_100;
-
-/// Transactions between two deletions of old events. A transaction adds at most one row of them.
-const DROP_EVENTS_EVERY: u64 = 16;
 
 /// The engine's part of group commit.
 pub struct Runner {
@@ -62,8 +52,7 @@ pub struct Runner {
     pub last_seq: i64,
     /// Whether the revision has been reported since the start.
     pub has_reported_revision: bool,
-    /// The number of committed transactions.
-    pub transactions: u64,
+    pub old_events: OldEvents,
     pub statistics_cleanup: StatisticsCleanup,
     pub job_cache: JobCache,
     pub cursors: Cursors,
@@ -118,11 +107,9 @@ impl GroupRunner for Runner {
         connection: &mut Connection,
         requests: &mut [WriteRequest],
         locks_first: bool,
-        waiting: &Waiting,
     ) -> Result<(), StoreError> {
-        // Two servers that add dependencies at the same time could complete a cycle of which each sees a half.
-        let strict = requests.iter().any(|it| !it.needs.dependencies.is_empty());
-        let insertion_numbers = self.begin(connection, strict).await?;
+        let begin = self.begin_of(requests, locks_first);
+        let insertion_numbers = self.begin(connection, begin).await?;
         let now = self.time_of(requests);
         let has_subscribers = self.subscriptions.any() || self.peers.any();
         let mut work = UnitOfWork::new(now, &self.caches, has_subscribers, insertion_numbers);
@@ -159,8 +146,9 @@ impl GroupRunner for Runner {
             true => Some(self.clean_up_statistics(connection, &mut work).await?),
             false => None,
         };
-        if self.transactions.is_multiple_of(DROP_EVENTS_EVERY) && system_task.is_none() {
-            writes.push(events::delete_old());
+        if self.old_events.is_deletion_due(system_task.is_some()) {
+            let deleted = connection.run(vec![events::delete_old()]).await?;
+            self.old_events.deleted(&deleted)?;
         }
         let flush = matches!(system_task, Some(SystemTask::Flush));
         writes.extend(work.final_writes(self.peers.number()));
@@ -172,8 +160,7 @@ impl GroupRunner for Runner {
         let saves_seen = flush || save_seen.is_some();
         writes.extend(save_seen);
         let began = Instant::now();
-        let waiting = Some(waiting).filter(|_| !self.peers.any() && all_shared(requests));
-        connection.commit_with(writes, waiting).await?;
+        connection.commit_with(writes).await?;
         if written {
             self.metrics
                 .committed(self.commits.record(began), requests.len());
@@ -184,10 +171,23 @@ impl GroupRunner for Runner {
         if let Some(cleanup) = statistics_cleanup {
             self.statistics_cleanup = cleanup;
         }
-        self.transactions += 1;
+        self.old_events.note_transaction();
         self.note_seen(&work, saves_seen, stores_deferred);
         self.apply_committed(work, stores_deferred, written);
         Ok(())
+    }
+
+    /// Without other servers, claims run after the others: then the writes of both are one statement each, and need no
+    /// transaction around them.
+    fn divide(&self, requests: Vec<WriteRequest>) -> Vec<Vec<WriteRequest>> {
+        if !self.peers.is_shared() || self.peers.any() {
+            return vec![requests];
+        }
+        let claims = |request: &WriteRequest| !request.needs.claim.is_empty();
+        let (claims, others): (Vec<_>, Vec<_>) = requests.into_iter().partition(claims);
+        let mut groups = vec![others, claims];
+        groups.retain(|group| !group.is_empty());
+        groups
     }
 
     fn respond(&mut self, requests: Vec<WriteRequest>, outcome: Result<(), StoreError>) {
@@ -196,7 +196,9 @@ impl GroupRunner for Runner {
         {
             self.job_cache.clear();
             if matches!(error, StoreError::InDoubt) {
-                self.peers.note_doubt();
+                self.peers.poll_after_uncertain_commit();
+                // The commit may have stored it, and it must not be counted twice.
+                self.drop_deferred();
             }
             if !matches!(error, StoreError::Full | StoreError::TransactionTooLarge) {
                 self.metrics.transaction_failed();
@@ -245,14 +247,26 @@ impl Runner {
         run_claims(connection, work, requests, writes, &recurring_in, shared).await
     }
 
+    /// How a group of these requests begins.
+    fn begin_of(&self, requests: &[WriteRequest], locks_first: bool) -> Begin {
+        // Two servers that add dependencies at the same time could complete a cycle of which each sees a half.
+        if requests.iter().any(|it| !it.needs.dependencies.is_empty()) {
+            Begin::Exclusive
+        } else if locks_first || self.peers.any() || !all_shared(requests) {
+            Begin::Shared
+        } else {
+            Begin::Late
+        }
+    }
+
     /// Begins a transaction and applies what other servers have changed in cached data. Returns the sequence of
     /// insertion numbers: with several servers, derived from the clock and the server's number.
     async fn begin(
         &mut self,
         connection: &mut Connection,
-        strict: bool,
+        begin: Begin,
     ) -> Result<InsertionNumbers, StoreError> {
-        let begun = connection.begin(strict).await;
+        let begun = connection.begin(begin).await;
         if connection.take_reopened() {
             self.job_cache.clear();
         }
@@ -383,115 +397,9 @@ impl Runner {
     }
 }
 
-/// Whether all requests share their transaction. If so, the next group can begin with its commit. Others often begin
-/// differently, and a system task still needs the connection. While other servers run, later requests must see their
-/// changes.
+/// Whether all requests share their transaction. The others write several statements.
 fn all_shared(requests: &[WriteRequest]) -> bool {
     (requests.iter()).all(|it| Runner::sharing(it) == Sharing::Shared)
-}
-
-/// Loads the named jobs and runs the verbs on them. Returns the statements to write.
-async fn run_named(
-    connection: &mut Connection,
-    work: &mut UnitOfWork,
-    requests: &mut [WriteRequest],
-) -> Result<Vec<Statement>, StoreError> {
-    let needs = requests.iter().map(|request| &request.needs);
-    let wanted = UnitOfWork::record_ids_needed(needs);
-    if !wanted.is_empty() {
-        let answers = connection
-            .run(vec![UnitOfWork::reserve_record_ids(&wanted)])
-            .await?;
-        work.take_record_ids(&wanted, answers)?;
-    }
-    let oldest = requests
-        .iter()
-        .any(|request| request.needs.oldest.is_some());
-    let load = work.load_statements(requests.iter().map(|request| &request.needs));
-    if !load.is_empty() {
-        let answers = connection.read(load).await?;
-        work.take_loaded(answers, oldest)?;
-    }
-    let divisible = requests.len() > 1 || requests.iter().any(|it| it.needs.divisible);
-    if divisible {
-        count_relations(connection, work, requests).await?;
-    }
-    let long = work.long_parts(requests.iter().map(|request| &request.needs));
-    let relations = work.relations(requests.iter().map(|request| &request.needs));
-    let is_large = long.bytes > LONG_PARTS_MAX || relations > RELATIONS_MAX || work.has_uncounted();
-    if is_large && divisible {
-        return Err(too_large(requests, |request| weight_of(work, request)));
-    }
-    let long = long.statements();
-    if !long.is_empty() {
-        let answers = connection.read(long).await?;
-        work.take_long_parts(answers)?;
-    }
-    releases::load_dependents(connection, work, requests, divisible).await?;
-    let mut search = CycleSearch::from(work, requests.iter().map(|request| &request.needs));
-    while let Some(level) = search.next_level() {
-        let answers = connection.read(vec![level]).await?;
-        search.loaded(work, &answers)?;
-    }
-    let searches = |request: &&WriteRequest| !request.needs.dependencies.is_empty();
-    if search.reached_limit().is_some() && requests.iter().filter(searches).count() > 1 {
-        return Err(too_large(requests, cycle_search_weight));
-    }
-    if divisible {
-        let steps = requests.iter().map(|it| search.steps(work, &it.needs));
-        let steps: Vec<usize> = steps.collect();
-        if steps.iter().sum::<usize>() > STEPS_MAX {
-            let mut weights = steps
-                .into_iter()
-                .map(|steps| steps * WEIGHT_MAX / STEPS_MAX);
-            return Err(too_large(requests, |_| weights.next().unwrap_or_default()));
-        }
-    }
-    work.cycle_search_limit = search.reached_limit();
-    work.begin_audit();
-    for request in requests
-        .iter_mut()
-        .filter(|request| request.needs.claim.is_empty())
-    {
-        request.run(work);
-    }
-    Ok(work.job_writes())
-}
-
-/// Counts the dependencies that the verbs remove and the dependents that they release, if they were not loaded, so that
-/// a transaction is not cut into smaller ones than necessary.
-async fn count_relations(
-    connection: &mut Connection,
-    work: &mut UnitOfWork,
-    requests: &mut [WriteRequest],
-) -> Result<(), StoreError> {
-    let needs = requests.iter().map(|request| &request.needs);
-    if let Some(count) = work.count_relations_statement(needs) {
-        let answers = connection.read(vec![count]).await?;
-        work.take_relations_counted(&answers)?;
-    }
-    Ok(())
-}
-
-/// The weight of what the request loads.
-fn weight_of(work: &UnitOfWork, request: &WriteRequest) -> usize {
-    let needs = || std::iter::once(&request.needs);
-    let (long, relations) = (work.counted_parts(needs()), work.relations(needs()));
-    let uncounted = match work.has_uncounted() {
-        true => cycle_search_weight(request),
-        false => 0,
-    };
-    (long.bytes / BYTES_PER_WEIGHT)
-        .max(relations)
-        .max(uncounted)
-}
-
-/// The weight of the request's search for cycles, if that reaches its limit.
-fn cycle_search_weight(request: &WriteRequest) -> usize {
-    match request.needs.dependencies.is_empty() {
-        true => 0,
-        false => CYCLE_SEARCH_WEIGHT,
-    }
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub fn leased_job<'w>(work: &'w UnitOfWork, key: &JobKey, holder: &LeaseHolder) 
 }
 
 /// Publishes, first on the worker's channel, that the worker has lost the job.
-pub fn announce_lost_lock(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
+pub fn announce_lost_lease(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
     let event = LogEvent::LockLost {
         id: &key.id,
         worker,

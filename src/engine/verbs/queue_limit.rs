@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::QueueKey;
-use crate::engine::{Engine, Options};
+use crate::engine::{Engine, EngineSettings};
 
-/// The default of [`Options::max_queues`](crate::engine::Options::max_queues).
+/// The default of [`EngineSettings::max_queues`](crate::engine::EngineSettings::max_queues).
 pub const MAX_QUEUES: u32 = 100_000;
 
 /// The `what` of [`Error::TooMany`] if there are too many queues. Protocols recognize the error by it.
@@ -20,7 +20,7 @@ pub struct QueueLimit {
 }
 
 impl QueueLimit {
-    pub fn of(options: &Options) -> QueueLimit {
+    pub fn of(options: &EngineSettings) -> QueueLimit {
         let max = options.max_queues.unwrap_or(MAX_QUEUES);
         QueueLimit {
             max: usize::try_from(max).unwrap_or(usize::MAX),

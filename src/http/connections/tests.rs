@@ -230,3 +230,45 @@ async fn large_buffers_are_filled_only_while_all_together_are_below_the_limit() 
     drop(first);
     assert!(second.connection.reads_into(64 << 10));
 }
+
+#[tokio::test(start_paused = true)]
+async fn encrypted_bytes_are_limited_until_they_are_decrypted() {
+    let connections = Connections::new(limits(9, 9), Gauge::default());
+    let client = connections.admit(None).unwrap();
+    let connection = &client.connection;
+    assert!(connection.received_encrypted(ENCRYPTED_MAX));
+    assert!(!connection.received_encrypted(1));
+    connection.decrypted();
+    assert!(connection.received_encrypted(ENCRYPTED_MAX));
+    let totals = Arc::clone(&connections.totals);
+    let large = ENCRYPTED_MAX - SMALL;
+    assert_eq!(totals.encrypted.load(Ordering::Relaxed), large);
+    let others = ENCRYPTED_TOTAL_MAX - large;
+    totals.encrypted.fetch_add(others, Ordering::Relaxed);
+    let ticks = Ticks::of(&limits(9, 9));
+    let new = connections.admit(None).unwrap();
+    assert!(new.connection.received_encrypted(SMALL));
+    totals.clock.fetch_add(ENCRYPTED_TICKS, Ordering::Relaxed);
+    let over = || [connection, &new.connection].map(|it| it.is_over(ticks));
+    assert_eq!(over(), [false, false], "all fit");
+    assert!(new.connection.received_encrypted(1));
+    assert_eq!(over(), [true, false], "the one that has them for long");
+    drop((new, client));
+    assert_eq!(totals.encrypted.load(Ordering::Relaxed), others);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_until_the_responses_before_it_are_sent() {
+    let connections = Connections::new(limits(9, 9), Gauge::default());
+    let client = connections.admit(None).unwrap();
+    let connection = &client.connection;
+    assert!(connection.is_flushed());
+    assert!(!connection.flushed(), "nothing waits");
+    connection.stall();
+    assert!(!connection.is_flushed());
+    // The client reads a part: the request still waits for the rest.
+    connection.sent(PROGRESS_MIN + 1);
+    assert!(connection.flushed());
+    assert!(!connection.flushed(), "it is woken once");
+    assert!(connection.is_flushed());
+}

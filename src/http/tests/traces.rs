@@ -124,9 +124,9 @@ async fn requests_commit_groups_and_statements_are_exported() {
         no_auth: true,
         ..Settings::default()
     };
-    let options = Options {
+    let options = EngineSettings {
         database: "sqlite::memory:".to_owned(),
-        ..Options::default()
+        ..EngineSettings::default()
     };
     let engine = Engine::open(&options).await.unwrap();
     let routes = router(&engine, &settings, &CancellationToken::new());

@@ -75,7 +75,7 @@ async fn a_handshake_signs_only_with_a_permit_also_after_a_retry() {
     let connector = client_with_retry(certificate);
     let name = ServerName::try_from("localhost").unwrap();
     let mut client = pin!(connector.connect(name, near));
-    let mut server = pin!(tls.accept(far));
+    let mut server = pin!(tls.handshake(far));
     assert!(poll!(client.as_mut()).is_pending());
     // The server reads the first ClientHello and asks for another one.
     let mut polls = 0;

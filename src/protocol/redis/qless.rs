@@ -36,7 +36,7 @@ struct Call<'a> {
 }
 
 /// The name of a command in messages; `None` if it does not exist.
-fn area(command: &str) -> Option<&'static str> {
+fn name_in_errors(command: &str) -> Option<&'static str> {
     Some(match command {
         "put" => jobs::PUT,
         "requeue" => "Requeue",
@@ -122,7 +122,8 @@ pub async fn run(engine: &Engine, dialect: Dialect, arguments: Vec<String>) -> C
     let Some(command) = arguments.next() else {
         return CommandResult::refused("Must provide a command");
     };
-    let known = area(&command).filter(|_| dialect != Dialect::Workerless || command != "requeue");
+    let known =
+        name_in_errors(&command).filter(|_| dialect != Dialect::Workerless || command != "requeue");
     let Some(area) = known else {
         return CommandResult::refused(&format!("Unknown command {}", repeated(&command)));
     };

@@ -76,20 +76,6 @@ impl QueuePermits {
     }
 }
 
-/// The requests that wait for the writer while it runs a group.
-pub struct Waiting {
-    total: Arc<Semaphore>,
-    /// The requests of the group.
-    running: usize,
-}
-
-impl Waiting {
-    /// Whether there are any.
-    pub fn any(&self) -> bool {
-        QUEUED_MAX - self.total.available_permits() > self.running
-    }
-}
-
 /// Where the writer takes the requests from.
 pub struct Queue<R: GroupRunner> {
     requests: mpsc::UnboundedReceiver<R::Request>,
@@ -248,18 +234,10 @@ impl<R: GroupRunner> Queue<R> {
     }
 
     /// Whether there are requests for the next group, unless their callers are gone.
-    pub fn has_requests(&mut self) -> bool {
+    fn has_requests(&mut self) -> bool {
         self.receive();
         let mut lanes = self.turn.in_turn();
         !lanes.all(|lane| self.lane(lane).is_empty())
-    }
-
-    /// The requests that wait while the writer runs a group of this many.
-    pub fn waiting(&self, running: usize) -> Waiting {
-        Waiting {
-            total: Arc::clone(&self.permits.total),
-            running,
-        }
     }
 
     /// Moves the received requests to their lanes.

@@ -74,7 +74,6 @@ impl GroupRunner for CountingRunner {
         _: &mut Connection,
         requests: &mut [usize],
         locks_first: bool,
-        _: &Waiting,
     ) -> Result<(), StoreError> {
         self.locking_runs += u32::from(locks_first);
         if requests.iter().filter(|request| **request != 1).count()
@@ -380,7 +379,6 @@ async fn a_single_request_runs_20_times_before_it_fails() {
         let mut attempts = Attempts {
             recent_failures: &mut recent_failures,
             stop: &stop,
-            waiting: &queue::<CountingRunner>().1.waiting(0),
         };
         let outcome = attempt(&mut connection, &mut runner, &mut [1], &mut attempts).await;
         assert_eq!(outcome.is_ok(), succeeds, "{conflicts} conflicts");

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::listener::{Listener, NOTIFY};
-use super::{READ_STATE, STATEMENT_TIMEOUT, fetch, options};
+use super::{READ_STATE, STATEMENT_TIMEOUT, options, run_statement};
 use crate::memory::hold_for_read;
 use crate::store::pooled::SendMode;
 use crate::store::readers::{ReadKind, ReadPermits};
@@ -118,7 +118,8 @@ impl Readers {
         }
         let mut results = Vec::with_capacity(batch.len());
         for statement in batch {
-            results.push(fetch(connection, &self.send_mode, &statement, None).await?);
+            let how = (self.send_mode.dialect, !self.send_mode.is_pooled());
+            results.push(run_statement(connection, how, &statement, None).await?);
         }
         if begun {
             connection.execute("COMMIT").await?;

@@ -67,7 +67,6 @@ impl Connection {
             return Ok(());
         }
         self.reserve.checked_at = Instant::now();
-        self.end_unused().await;
         match self.keep_reserve().await {
             Ok(()) => self.reserve.full_at = None,
             Err(error) if error.is_disk_full() => self.reserve.full_at = Some(Instant::now()),

@@ -146,24 +146,24 @@ pub async fn time_out(id: String, back: String) -> Result<(), PageError> {
     .await
 }
 
-pub static UNDEPEND: Action = operator("undepend", Undepend::PATH);
+pub static REMOVE_DEPENDENCY: Action = operator("undepend", Undepend::PATH);
 
 /// Removes one dependency of a job.
 #[server]
 pub async fn undepend(id: String, on: String, back: String) -> Result<(), PageError> {
-    act(&UNDEPEND, &back, async |context| {
+    act(&REMOVE_DEPENDENCY, &back, async |context| {
         depend(&context.engine, &id, Depend::Off(vec![on.clone()])).await?;
         Ok(format!("Job “{id}” no longer depends on “{on}”.").into())
     })
     .await
 }
 
-pub static UNDEPEND_ALL: Action = operator("undepend_all", UndependAll::PATH);
+pub static REMOVE_ALL_DEPENDENCIES: Action = operator("undepend_all", UndependAll::PATH);
 
 /// Removes all dependencies of a job.
 #[server]
 pub async fn undepend_all(id: String, back: String) -> Result<(), PageError> {
-    act(&UNDEPEND_ALL, &back, async |context| {
+    act(&REMOVE_ALL_DEPENDENCIES, &back, async |context| {
         depend(&context.engine, &id, Depend::OffAll).await?;
         Ok(format!("Job “{id}” no longer depends on other jobs.").into())
     })

@@ -51,7 +51,7 @@ pub async fn pause_queue(
     .await
 }
 
-pub static UNPAUSE_QUEUE: Action = action("unpause_queue", UnpauseQueue::PATH, Role::Operator);
+pub static RESUME_QUEUE: Action = action("unpause_queue", UnpauseQueue::PATH, Role::Operator);
 
 /// Resumes a paused queue.
 #[server]
@@ -59,7 +59,7 @@ pub async fn unpause_queue(
     #[server(flatten)] queue: QueueRef,
     back: String,
 ) -> Result<(), PageError> {
-    act(&UNPAUSE_QUEUE, &back, async |context| {
+    act(&RESUME_QUEUE, &back, async |context| {
         set_paused(&context.engine, &queue, None).await?;
         Ok(format!("Queue “{}” resumed.", queue.label()).into())
     })

@@ -19,21 +19,25 @@ fn target(id: &str) -> Target {
     Target::new(format!("recurring job {id}"), urls::recurring(id))
 }
 
-pub static RECUR: Action = Action::new("recur", Recur::PATH, Role::Operator, |form| {
+pub static CREATE_RECURRING: Action = Action::new("recur", Recur::PATH, Role::Operator, |form| {
     target(form.field("form[id]"))
 });
 
 /// Creates a recurring job and shows its page. On error, shows the form with the user's input.
 #[server]
 pub async fn recur(form: RecurringForm) -> Result<(), PageError> {
-    act(&RECUR, &urls::recurring_form(&form), async |context| {
-        let id = create(&context.engine, &form).await?;
-        let page = urls::recurring(&id);
-        Ok(ActionOutcome::at(
-            page,
-            format!("Recurring job “{id}” created."),
-        ))
-    })
+    act(
+        &CREATE_RECURRING,
+        &urls::recurring_form(&form),
+        async |context| {
+            let id = create(&context.engine, &form).await?;
+            let page = urls::recurring(&id);
+            Ok(ActionOutcome::at(
+                page,
+                format!("Recurring job “{id}” created."),
+            ))
+        },
+    )
     .await
 }
 
@@ -178,12 +182,12 @@ const fn of_one(name: &'static str, path: &'static str) -> Action {
     Action::new(name, path, Role::Operator, |form| target(form.field("id")))
 }
 
-pub static UNRECUR: Action = of_one("unrecur", Unrecur::PATH);
+pub static END_RECURRING: Action = of_one("unrecur", Unrecur::PATH);
 
 /// Ends a recurring job. The message is shown on the page `after`.
 #[server]
 pub async fn unrecur(id: String, back: String, after: String) -> Result<(), PageError> {
-    act(&UNRECUR, &back, async |context| {
+    act(&END_RECURRING, &back, async |context| {
         // Ending a recurring job that does not exist is not an error in the engine.
         if context.engine.recurring(&id).await?.is_none() {
             return Err(format!("recurring job “{id}” no longer exists").into());

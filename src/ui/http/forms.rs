@@ -159,7 +159,7 @@ fn unread(error: &(dyn Error + 'static)) -> StatusCode {
 
 /// The response if the memory for a large form or page is not free.
 pub fn busy() -> Response {
-    let why = "Other requests occupy the memory for large requests. Try again in a moment.\n";
+    let why = "The server is busy with other large requests. Try again in a moment.\n";
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }
 
@@ -271,9 +271,13 @@ pub fn redirect_with_undo(
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
+/// The longest address of a page that a response to its form repeats. Pages have shorter ones.
+const REFERER_BYTES_MAX: usize = 20 << 10;
+
 /// The page that contains the form, from the `Referer` header; otherwise the overview.
 pub fn origin_page(info: &RequestInfo) -> Uri {
     let referer = info.headers.get(header::REFERER);
+    let referer = referer.filter(|value| value.len() <= REFERER_BYTES_MAX);
     let referer = referer.and_then(|value| value.to_str().ok()?.parse::<Uri>().ok());
     let base_path = info.base_path.as_ref();
     let referer = referer.map(|uri| base_path.and_then(|base| base.rest(&uri)).unwrap_or(uri));

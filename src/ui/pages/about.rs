@@ -66,8 +66,10 @@ fn health(view: &AboutView) -> AnyView {
 fn server(view: &AboutView, request: &PageRequest) -> Vec<(&'static str, AnyView)> {
     let clock = if view.trusts_client_clock {
         "set by qless clients (--trust-client-clock); no maintenance of qless jobs"
+    } else if view.kind.starts_with("SQLite") {
+        "of this server"
     } else {
-        "server"
+        "of the database"
     };
     vec![
         ("Version", view.version.clone().into_any()),

@@ -262,7 +262,7 @@ fn verification() -> AnyView {
         <section class=CARD_PADDED aria-labelledby="verify">
             <h2 id="verify">"Verify an alert"</h2>
             <p class="mb-2">
-                "The header " <code>"Switchyard-Signature"</code> " is " <code>"sha256="</code> " followed by the HMAC-SHA256 of the body with the secret, in hexadecimal. The field " <code>"sent_at"</code> " of the body is the time of the attempt: reject bodies older than five minutes, and those whose " <code>"id"</code> " you have already processed."
+                "The header " <code>"Switchyard-Signature"</code> " is " <code>"sha256="</code> " followed by the HMAC-SHA256 of the body with the secret, in hexadecimal. The field " <code>"sent_at"</code> " of the body is the time of the attempt: reject bodies whose time is more than five minutes from your clock. If you have already processed the " <code>"id"</code> ", ignore the body, but respond with 2xx."
             </p>
             <pre class=PAYLOAD tabindex="0">{VERIFY}</pre>
         </section>

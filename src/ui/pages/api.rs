@@ -14,7 +14,7 @@ use crate::ui::components::tables;
 use crate::ui::error::PageError;
 use crate::ui::page_request::{PageRequest, page_request};
 use crate::ui::pages::api::model::{
-    ApiView, ContentView, OperationView, ParameterView, ResponseView, apis,
+    ApiView, ContentView, EndpointView, ParameterView, ResponseView, apis,
 };
 use crate::ui::urls;
 
@@ -83,7 +83,7 @@ fn page(api: &'static ApiView, request: &PageRequest) -> AnyView {
     .into_any()
 }
 
-fn operation(operation: &'static OperationView, request: &PageRequest) -> AnyView {
+fn operation(operation: &'static EndpointView, request: &PageRequest) -> AnyView {
     view! {
         <details id=operation.id.clone() class="border-t border-line py-1">
             <summary class="wrap-anywhere">
@@ -103,7 +103,7 @@ fn operation(operation: &'static OperationView, request: &PageRequest) -> AnyVie
 }
 
 /// The curl command of an operation, with its body from a file.
-fn command(operation: &OperationView, request: &PageRequest) -> String {
+fn command(operation: &EndpointView, request: &PageRequest) -> String {
     let command = curl(request, &operation.method, &operation.path);
     match &operation.body {
         Some(body) => format!(
@@ -114,7 +114,7 @@ fn command(operation: &OperationView, request: &PageRequest) -> String {
     }
 }
 
-fn parameters(operation: &'static OperationView) -> AnyView {
+fn parameters(operation: &'static EndpointView) -> AnyView {
     if operation.parameters.is_empty() {
         return ().into_any();
     }

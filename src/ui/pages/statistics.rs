@@ -209,7 +209,7 @@ fn content(view: &RangeView, now: i64) -> AnyView {
         {data_table("Statistics", &all)}
         <p class="text-muted wrap-anywhere">
             <span class="unscripted:hidden">"Drag across a chart to zoom in. "</span>
-            "Percentiles are within 10 % of the exact value, from 0.1 ms to 100 days. Percentiles of data from earlier versions \
+            "Percentiles are within 10% of the exact value, from 0.1 ms to 100 days. Percentiles of data from earlier versions \
             are less accurate. The dashed end of a line is the period in progress, and shows the rate so far."
         </p>
     }

@@ -7,8 +7,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use switchyard::engine::{
-    Claim, Durability, Engine, Error, Grant, Job, ManualClock, Options, Queue, QueueKey, Record,
-    State, Time,
+    Claim, Durability, Engine, EngineSettings, Error, Grant, Job, ManualClock, Queue, QueueKey,
+    Record, State, Time,
 };
 use tempfile::TempDir;
 
@@ -20,7 +20,7 @@ use crate::database;
 /// An engine, and what clients know of it.
 pub struct Driver {
     pub engine: Engine,
-    options: Options,
+    options: EngineSettings,
     clock: ManualClock,
     /// The folder of the SQLite database.
     folder: TempDir,
@@ -74,7 +74,7 @@ impl Driver {
     pub async fn open(now: i64) -> Driver {
         let clock = ManualClock::at(Time(now));
         let folder = TempDir::new().unwrap();
-        let options = Options {
+        let options = EngineSettings {
             database: database::address(&folder.path().join("model.db")),
             durability: Durability::Process,
             offline: true,
@@ -83,7 +83,7 @@ impl Driver {
             empty_queue_age: Some(std::time::Duration::from_secs(30)),
             // About one dependent: the others are released in later transactions.
             released_bytes_max: Some(200),
-            ..Options::default()
+            ..EngineSettings::default()
         };
         Driver {
             engine: Engine::open(&options).await.unwrap(),

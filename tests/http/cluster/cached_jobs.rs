@@ -30,9 +30,9 @@ async fn a_server_sees_what_another_one_did_to_a_job_that_it_claimed() {
         ("/timeout", |id| id.into()),
     ];
     let requests: [(&str, Data); 4] = [
-        ("/complete", |id| json!({"id": id, "meta": null})),
+        ("/complete/work", |id| json!({"id": id, "meta": null})),
         ("/heartbeat", |id| id.into()),
-        ("/retry", |id| id.into()),
+        ("/retry/work", |id| id.into()),
         ("/track", |id| id.into()),
     ];
     for (change, data) in changes {
@@ -50,6 +50,7 @@ async fn a_server_sees_what_another_one_did_to_a_job_that_it_claimed() {
                     let answer = server.by(worker).post(request, item(id)).await;
                     let whole: Value = serde_json::from_str(&answer.text).unwrap();
                     let error = whole["error"].to_string();
+                    assert!(!error.contains("no such endpoint"), "{request}");
                     answers.push((answer.status, error.replace(id.as_str(), "ID")));
                     pair.other.client().post("/cancel", json!(id)).await;
                 }
@@ -65,7 +66,6 @@ async fn no_transaction_stays_open_after_many_requests() {
     let Some(database) = postgres::shared_database() else {
         return;
     };
-    // While other servers run, no transaction begins with the commit before it.
     let server = Arc::new(Server::at_url(&database, &[]));
     let mut clients = JoinSet::new();
     for client in 0..16 {

@@ -58,6 +58,25 @@ async fn one_program_gets_many_jobs() {
 }
 
 #[tokio::test]
+async fn a_second_answer_is_not_that_of_the_next_job() {
+    let (server, folder) = (Server::with(&[]), Folder::new());
+    let client = server.client();
+    client.add_ids("mail", &["a", "b"]).await;
+    let script = r#"while read -r line; do
+            case "$line" in
+            *'"id":"a"'*) printf 'complete\ncomplete\n' ;;
+            *) echo fail ;;
+            esac
+        done"#;
+    let options = "--queue mail --each-line --drain";
+    Worker::start(&server, &folder, options, script)
+        .ends_with(3)
+        .await;
+    let states = [client.state("a").await, client.state("b").await];
+    assert_eq!(states, ["complete", "failed"]);
+}
+
+#[tokio::test]
 async fn a_program_that_ends_or_answers_something_else_is_started_again() {
     let (server, folder) = (Server::with(&[]), Folder::new());
     let client = server.client();

@@ -10,7 +10,7 @@ use crate::engine::model::job::QueueKey;
 use crate::engine::test_support::run_sql;
 use crate::engine::unit_of_work::Needs;
 use crate::engine::verbs::lmstfy::publish;
-use crate::engine::{Claim, Engine, Options, Publish, engine_without_tasks};
+use crate::engine::{Claim, Engine, EngineSettings, Publish, engine_without_tasks};
 
 /// What one transaction of the task processes, and whether the task continues.
 async fn run(engine: &Engine, task: MaintenanceTask) -> (usize, bool) {
@@ -82,11 +82,11 @@ WHERE (seq, version) IN (SELECT seq, version FROM jobs)";
 
 #[tokio::test]
 async fn with_the_clock_of_clients_a_transaction_promotes_due_jobs_of_1000_queues() {
-    let options = Options {
+    let options = EngineSettings {
         database: "sqlite::memory:".to_owned(),
         trust_client_clock: true,
         without_tasks: true,
-        ..Options::default()
+        ..EngineSettings::default()
     };
     let engine = Engine::open(&options).await.unwrap();
     fill(&engine, QUEUES_MAX + 1).await;

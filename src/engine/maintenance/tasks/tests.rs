@@ -12,7 +12,9 @@ use crate::engine::unit_of_work::Needs;
 use crate::engine::unit_of_work::time_series::{HOUR, minute};
 use crate::engine::verbs::admin::sessions;
 use crate::engine::verbs::lmstfy::publish;
-use crate::engine::{Claim, Engine, Options, Publish, Put, engine_without_tasks as engine, events};
+use crate::engine::{
+    Claim, Engine, EngineSettings, Publish, Put, engine_without_tasks as engine, events,
+};
 
 fn long_ago(engine: &Engine) -> Option<Time> {
     Some(engine.now(None).plus_seconds(-1_000.0))
@@ -417,11 +419,11 @@ SELECT n, 'lmstfy', 'ns', 'queue ' || n, 0, 1 FROM numbers";
 
 /// Deletes empty queues at once.
 async fn engine_with_forgotten_queues() -> Engine {
-    let options = Options {
+    let options = EngineSettings {
         database: "sqlite::memory:".to_owned(),
         without_tasks: true,
         empty_queue_age: Some(Duration::ZERO),
-        ..Options::default()
+        ..EngineSettings::default()
     };
     let engine = Engine::open(&options).await.unwrap();
     run_statements(&engine, [Statement::new(FORGOTTEN_QUEUES, [])]).await;

@@ -5,14 +5,14 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::engine::model::job::QueueKey;
-use crate::engine::{Claim, EffectiveState, Options, Put, SeriesTotals, minute};
+use crate::engine::{Claim, EffectiveState, EngineSettings, Put, SeriesTotals, minute};
 
 /// An engine without background tasks, which would store what is deferred.
 async fn open(folder: &Path) -> Engine {
-    let options = Options {
+    let options = EngineSettings {
         database: format!("sqlite://{}", folder.join("jobs.db").display()),
         without_tasks: true,
-        ..Options::default()
+        ..EngineSettings::default()
     };
     Engine::open(&options).await.unwrap()
 }

@@ -181,7 +181,7 @@ impl Engine {
     }
 
     /// Renews this server's registration on a shared database. Returns whether it is the only server. A command that
-    /// was opened with [`Options::offline`](crate::engine::Options::offline) calls this regularly.
+    /// was opened with [`EngineSettings::offline`](crate::engine::EngineSettings::offline) calls this regularly.
     pub async fn is_alone(&self) -> Result<bool> {
         self.run_system_task(SystemTask::CheckPeers).await?;
         Ok(!self.peers().any())

@@ -90,18 +90,18 @@ const UNMUTE: &str = "DELETE FROM mutes WHERE failure_group = $1";
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::{ManualClock, Options, Time};
+    use crate::engine::{EngineSettings, ManualClock, Time};
 
     use super::*;
 
     #[tokio::test]
     async fn a_mute_ends_at_its_time_or_before() {
         let clock = ManualClock::at(Time(1_000_000_000_000_000));
-        let options = Options {
+        let options = EngineSettings {
             database: "sqlite::memory:".to_owned(),
             without_tasks: true,
             clock: Some(clock.clone()),
-            ..Options::default()
+            ..EngineSettings::default()
         };
         let engine = Engine::open(&options).await.unwrap();
         engine.mute("Lost", "known", "ada", 2).await.unwrap();

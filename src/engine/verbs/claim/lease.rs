@@ -10,7 +10,7 @@ use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::verbs::claim::{Claim, Order};
 use crate::engine::verbs::leases;
-use crate::engine::verbs::leases::announce_lost_lock;
+use crate::engine::verbs::leases::announce_lost_lease;
 use crate::engine::verbs::qless::fail::fail_exhausted;
 use crate::engine::worker_results::RunResult;
 
@@ -259,7 +259,7 @@ fn announce_expired_lease(work: &mut UnitOfWork, key: &JobKey, worker: &str) {
         work.counters.lease_expired(queue, now);
         work.counters.run_ended(queue, worker, RunResult::Lost, now);
     }
-    announce_lost_lock(work, key, worker);
+    announce_lost_lease(work, key, worker);
 }
 
 /// The duration of a lease in seconds: until the next heartbeat is due, or until the cutoff if that is earlier.

@@ -11,7 +11,7 @@ use crate::engine::model::job::{EffectiveState, Job, JobKey, State};
 use crate::engine::operations::JobAction;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::admin::operations::add_ended_operation;
-use crate::engine::verbs::leases::announce_lost_lock;
+use crate::engine::verbs::leases::announce_lost_lease;
 use crate::engine::verbs::lifecycle::leave_queue;
 use crate::engine::verbs::qless::complete::become_complete;
 use crate::engine::verbs::qless::depend::release_dependents;
@@ -139,7 +139,7 @@ fn complete_manually(
         become_complete(job, now);
     }
     if let Some(worker) = loser {
-        announce_lost_lock(work, key, &worker);
+        announce_lost_lease(work, key, &worker);
     }
     let queue = work.queue_name(before.queue);
     work.events.log(&LogEvent::Completed {

@@ -8,7 +8,7 @@ use crate::engine::model::body::Body;
 use crate::engine::model::job::{JobKey, QueueKey};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::ItemResults;
-use crate::engine::verbs::leases::announce_lost_lock;
+use crate::engine::verbs::leases::announce_lost_lease;
 use crate::engine::verbs::lifecycle::{enter_queue, generated_id, leave_queue, new_job};
 use crate::engine::verbs::qless::depend::unmet_dependencies;
 use crate::engine::verbs::qless::tag;
@@ -171,7 +171,7 @@ pub fn requeue(
 pub fn announce_put(work: &mut UnitOfWork, key: &JobKey, queue: &str, loser: Option<&str>) {
     work.events.log(&LogEvent::Put { id: &key.id, queue });
     if let Some(worker) = loser {
-        announce_lost_lock(work, key, worker);
+        announce_lost_lease(work, key, worker);
     }
     work.publish_tracked("put", key);
 }

@@ -7,7 +7,7 @@ use crate::engine::model::history::EventKind;
 use crate::engine::model::job::{JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::ItemResults;
-use crate::engine::verbs::leases::announce_lost_lock;
+use crate::engine::verbs::leases::announce_lost_lease;
 use crate::engine::worker_results::RunResult;
 
 impl Engine {
@@ -47,6 +47,6 @@ pub fn time_out(work: &mut UnitOfWork, key: &JobKey) -> Result<()> {
     let queue = job.queue;
     work.counters
         .run_ended(queue, &lease.worker, RunResult::Lost, now);
-    announce_lost_lock(work, key, &lease.worker);
+    announce_lost_lease(work, key, &lease.worker);
     Ok(())
 }

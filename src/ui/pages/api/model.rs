@@ -28,14 +28,14 @@ pub struct ApiView {
     pub name: &'static str,
     pub title: String,
     pub about: String,
-    pub operations: Vec<OperationView>,
+    pub operations: Vec<EndpointView>,
     /// The named types, each with its definition.
     pub types: Vec<(String, String)>,
 }
 
 /// A method of a path.
 #[derive(Debug)]
-pub struct OperationView {
+pub struct EndpointView {
     pub id: String,
     pub method: String,
     /// With parameters in braces.
@@ -100,10 +100,10 @@ impl ApiView {
     }
 }
 
-fn operations(whole: &Value, path: &str, item: &Value) -> Vec<OperationView> {
+fn operations(whole: &Value, path: &str, item: &Value) -> Vec<EndpointView> {
     let methods = METHODS.iter();
     let methods = methods.filter_map(|method| Some((method, item.get(method)?)));
-    let operation = |(method, operation): (&&str, &Value)| OperationView {
+    let operation = |(method, operation): (&&str, &Value)| EndpointView {
         id: string(operation, "operationId"),
         method: method.to_uppercase(),
         path: path.to_owned(),

@@ -190,7 +190,7 @@ fn time_out(id: &str, worker: &str, request: &PageRequest) -> AnyView {
         danger: true,
         title: "Time out this job?".to_owned(),
         text: format!(
-            "{worker} loses its lease and can no longer complete the job. The job moves to the front of its queue and keeps its retries."
+            "{worker} loses its lease and can no longer complete the job. The job becomes first in line in its queue and keeps its retries."
         ),
         action: TimeOut::PATH,
         fields: vec![("id", id.to_owned()), ("back", request.here())],
