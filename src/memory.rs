@@ -8,6 +8,8 @@
 //! [holds](holding) is released only then.
 
 use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -35,6 +37,12 @@ const PAGES_OF_GUESTS_MAX: usize = 96 << 20;
 
 /// How long a request waits for memory, in total.
 const WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// How long a request waits until memory counts as scarce.
+const SCARCE_AFTER: Duration = Duration::from_millis(500);
+
+/// The requests that have waited for memory for [`SCARCE_AFTER`] and still wait.
+static WAITING_LONG: AtomicUsize = AtomicUsize::new(0);
 
 static MEMORY: Semaphore = Semaphore::const_new(MEMORY_MAX);
 static PAGES: Semaphore = Semaphore::const_new(PAGES_MAX);
@@ -111,7 +119,7 @@ pub struct Busy;
 pub struct Reserved(Option<SemaphorePermit<'static>>);
 
 impl Reserved {
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.0.as_ref().map_or(0, SemaphorePermit::num_permits)
     }
 
@@ -185,7 +193,38 @@ fn permits(bytes: usize) -> u32 {
 }
 
 async fn acquire(bytes: usize) -> Result<SemaphorePermit<'static>, Busy> {
-    wait_for(&MEMORY, permits(bytes)).await
+    if let Ok(free) = MEMORY.try_acquire_many(permits(bytes)) {
+        return Ok(free);
+    }
+    let mut waiting = pin!(wait_for(&MEMORY, permits(bytes)));
+    match timeout(SCARCE_AFTER, waiting.as_mut()).await {
+        Ok(acquired) => acquired,
+        Err(_) => {
+            let _waits = WaitsLong::new();
+            waiting.await
+        }
+    }
+}
+
+/// Whether requests wait for memory, so that clients must read their responses faster.
+pub fn is_scarce() -> bool {
+    WAITING_LONG.load(Ordering::Relaxed) > 0
+}
+
+/// A request in [`WAITING_LONG`].
+struct WaitsLong;
+
+impl WaitsLong {
+    fn new() -> WaitsLong {
+        WAITING_LONG.fetch_add(1, Ordering::Relaxed);
+        WaitsLong
+    }
+}
+
+impl Drop for WaitsLong {
+    fn drop(&mut self) {
+        WAITING_LONG.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Waits for permits, but in total no longer than a request may wait.

@@ -3,6 +3,8 @@
 //! A connection records only its phase, as one atomic store. One task checks all connections twice a second and closes
 //! every one that exceeds a limit, so headers, idle connections and slow readers need no timers.
 
+mod encrypted;
+mod held;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -17,8 +19,11 @@ use tokio::task::AbortHandle;
 
 use super::limits::Limits;
 use crate::engine::keep_running;
+use crate::memory;
 use crate::metrics::{Gauge, GaugeGuard};
 use crate::request::network;
+use encrypted::EncryptedBytes;
+use held::HeldMemory;
 use watch::{Ticks, watch};
 
 /// At the limit, 1 in this many waiting connections is closed at once, so that a flood of new connections does not
@@ -35,15 +40,6 @@ const STALLED_MIN: u32 = 4;
 /// Bytes of a header that do not count toward [`Limits::header_bytes`], and of a buffer that do not count toward
 /// [`Limits::buffer_bytes`].
 const SMALL: usize = 8 << 10;
-
-/// Encrypted bytes of a connection until some are decrypted: a TLS record and the next read, or the messages of a
-/// handshake. A client can announce a longer message, of which the TLS library keeps up to 64 KiB.
-const ENCRYPTED_MAX: usize = 24 << 10;
-
-/// The same of all connections of a listener, beyond [`SMALL`] each. With more, those are closed that have had such
-/// bytes for [`ENCRYPTED_TICKS`]. The rest of a record normally arrives within milliseconds.
-const ENCRYPTED_TOTAL_MAX: usize = 64 << 20;
-const ENCRYPTED_TICKS: u32 = 3;
 
 /// What a connection is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,11 +67,11 @@ pub struct Connection {
     sent: AtomicUsize,
     /// Bytes of the current request's header that have arrived. They count until the request ends.
     header: AtomicUsize,
+    /// The memory of responses that the client has not read.
+    held: HeldMemory,
     /// The size of the buffer for what the client sends. It never shrinks.
     buffer: AtomicUsize,
-    /// Encrypted bytes that have arrived since the last decrypted ones, and the tick in which they exceeded [`SMALL`].
-    encrypted: AtomicUsize,
-    encrypted_since: AtomicU32,
+    encrypted: EncryptedBytes,
     totals: Arc<ListenerTotals>,
     task: OnceLock<AbortHandle>,
 }
@@ -106,9 +102,9 @@ impl Connection {
             awaits_flush: AtomicBool::new(false),
             sent: AtomicUsize::new(0),
             header: AtomicUsize::new(0),
+            held: HeldMemory::default(),
             buffer: AtomicUsize::new(0),
-            encrypted: AtomicUsize::new(0),
-            encrypted_since: AtomicU32::new(0),
+            encrypted: EncryptedBytes::default(),
             totals,
             task: OnceLock::new(),
         }
@@ -154,34 +150,13 @@ impl Connection {
     /// Called when encrypted bytes have arrived. Returns whether there is room for them until they are decrypted.
     #[must_use]
     pub fn received_encrypted(&self, bytes: usize) -> bool {
-        let before = self.encrypted.fetch_add(bytes, Ordering::Relaxed);
-        let added = large(before + bytes) - large(before);
-        if added > 0 {
-            if large(before) == 0 {
-                self.encrypted_since.store(self.now(), Ordering::Relaxed);
-            }
-            self.totals.encrypted.fetch_add(added, Ordering::Relaxed);
-        }
-        before + bytes <= ENCRYPTED_MAX
-    }
-
-    /// Whether the connection occupies memory for bytes that are not decrypted, which all connections together exceed.
-    fn occupies_encrypted(&self) -> bool {
-        let since = self.encrypted_since.load(Ordering::Relaxed);
-        self.totals.encrypted.load(Ordering::Relaxed) > ENCRYPTED_TOTAL_MAX
-            && large(self.encrypted.load(Ordering::Relaxed)) > 0
-            && self.now().saturating_sub(since) >= ENCRYPTED_TICKS
+        let (total, now) = (&self.totals.encrypted, self.now());
+        self.encrypted.received(bytes, total, now)
     }
 
     /// Called when the handshake is complete, and when bytes were decrypted.
     pub fn decrypted(&self) {
-        if self.encrypted.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        let counted = large(self.encrypted.swap(0, Ordering::Relaxed));
-        if counted > 0 {
-            self.totals.encrypted.fetch_sub(counted, Ordering::Relaxed);
-        }
+        self.encrypted.decrypted(&self.totals.encrypted);
     }
 
     /// Called before a read into a buffer with room for this many bytes. Returns whether the read may fill it. If there
@@ -235,6 +210,7 @@ impl Connection {
 
     /// Called when the response is complete.
     pub fn end_request(&self) {
+        self.held.end_response();
         self.enter(Phase::Idle);
         self.end_header();
     }
@@ -243,6 +219,7 @@ impl Connection {
     /// this restarts the idle time.
     pub fn sent(&self, bytes: usize) {
         self.enter_from(Phase::Idle, Phase::Idle);
+        self.held.sent(bytes);
         if self.is_stalled() {
             let sent = self.sent.fetch_add(bytes, Ordering::Relaxed) + bytes;
             if sent > PROGRESS_MIN {
@@ -256,6 +233,7 @@ impl Connection {
         if self.is_stalled() {
             self.stalled.store(0, Ordering::Relaxed);
         }
+        self.held.flushed();
         self.awaits_flush.load(Ordering::Relaxed)
             && self.awaits_flush.swap(false, Ordering::Relaxed)
     }
@@ -282,6 +260,21 @@ impl Connection {
         }
     }
 
+    /// Called when a response begins that keeps this much memory reserved until the client has read it.
+    pub fn begin_response(&self, bytes: usize) {
+        self.held.begin_response(bytes, self.now());
+    }
+
+    /// Called before replies are sent that keep this much memory reserved.
+    pub fn hold(&self, bytes: usize) {
+        self.held.hold(bytes, self.now());
+    }
+
+    /// The tick since which the client reads a response with reserved memory, if it reads slowly.
+    fn held_slowly_since(&self) -> Option<u32> {
+        self.held.slow_since(self.now())
+    }
+
     /// Sets the task that serves the connection; closing the connection aborts it.
     pub fn set_task(&self, task: AbortHandle) {
         drop(self.task.set(task));
@@ -306,10 +299,10 @@ impl Connection {
     }
 
     fn is_over(&self, ticks: Ticks) -> bool {
-        if self.occupies_encrypted() {
+        let now = self.now();
+        if self.encrypted.is_overdue(&self.totals.encrypted, now) {
             return true;
         }
-        let now = self.now();
         let stalled = self.stalled.load(Ordering::Relaxed);
         if stalled != 0 && (now + 1).saturating_sub(stalled) >= ticks.stalled {
             return true;
@@ -462,7 +455,10 @@ impl Connections {
     }
 
     fn close_overdue(&self, ticks: Ticks) {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if memory::is_scarce() {
+            open.evict_by(None, Connection::held_slowly_since);
+        }
         let overdue = open.all.values().filter(|(_, it)| it.is_over(ticks));
         overdue.for_each(|(_, connection)| connection.close());
     }

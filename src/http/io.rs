@@ -235,6 +235,7 @@ pub struct TrackedResponseBody {
 
 impl TrackedResponseBody {
     pub fn new(body: Body, reserved: Reserved, connection: Arc<Connection>) -> TrackedResponseBody {
+        connection.begin_response(reserved.bytes());
         TrackedResponseBody {
             body,
             reserved,

@@ -249,6 +249,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
     async fn write(&mut self) -> io::Result<()> {
         if !self.output.is_empty() {
             let mailbox = self.session.mailbox();
+            self.connection.hold(self.session.reserved_bytes());
             let writing = async {
                 self.stream.write_all(&self.output).await?;
                 self.stream.flush().await

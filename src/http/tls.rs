@@ -21,7 +21,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{Error as PemError, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::Acceptor;
-use tokio_rustls::rustls::{Error as TlsError, ServerConfig};
+use tokio_rustls::rustls::{Error as TlsError, ServerConfig, ServerConnection};
 use tokio_rustls::server::TlsStream;
 
 use super::io::TrackedSocket;
@@ -30,6 +30,9 @@ use stream::{EncryptedSocket, TlsConnection};
 
 /// The ALPN names of the supported protocols (RFC 7301).
 const ALPN: [&[u8]; 1] = [b"http/1.1"];
+
+/// Encrypted bytes of a connection that wait until the client reads: one record.
+const OUTPUT_BYTES_MAX: usize = 16 << 10;
 
 /// Maximum number of certificates in a chain.
 const CHAIN_MAX: usize = 16;
@@ -108,7 +111,9 @@ impl Tls {
     {
         let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         let mut permit = self.step().await?;
-        let mut handshake = pin!(start.into_stream(self.current()));
+        let limit =
+            |connection: &mut ServerConnection| connection.set_buffer_limit(Some(OUTPUT_BYTES_MAX));
+        let mut handshake = pin!(start.into_stream_with(self.current(), limit));
         // The client chooses the message to which the server responds with a signature: after a HelloRetryRequest it
         // is the second ClientHello. So each step of the handshake needs a permit.
         loop {

@@ -116,6 +116,19 @@ async fn what_a_read_holds_is_released_when_the_read_has_ended() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn memory_is_scarce_while_a_request_waits_for_longer_than_half_a_second() {
+    let all = MEMORY.try_acquire_many(permits(MEMORY_MAX)).unwrap();
+    let waiting = tokio::spawn(reserve_until_dropped(1));
+    tokio::time::sleep(SCARCE_AFTER / 2).await;
+    assert!(!is_scarce());
+    tokio::time::sleep(SCARCE_AFTER).await;
+    assert!(is_scarce());
+    drop(all);
+    assert!(waiting.await.unwrap().is_ok());
+    assert!(!is_scarce());
+}
+
 #[tokio::test]
 async fn a_task_without_a_request_reserves_nothing() {
     assert_eq!(reserve(MEMORY_MAX + 1).await, Ok(()));

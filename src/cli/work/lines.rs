@@ -41,18 +41,20 @@ struct Line<'a> {
 }
 
 impl Pool {
-    /// A program that waits, or a new one. Programs that have written more than their answers are stopped.
+    /// A program that waits, or a new one. Programs that have ended, or have written more than their answers, are
+    /// stopped.
     ///
     /// # Errors
     /// If it cannot be started.
     pub fn take(&self, options: &Work, variables: &[(&str, String)]) -> io::Result<LineProgram> {
         let next = || self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         while let Some(mut waiting) = next() {
-            // What it has written since its last answer would be the answer to a job that it has not seen.
-            if !waiting.has_output() {
+            if waiting.is_usable() {
                 waiting.program.stderr.clear();
                 return Ok(waiting);
             }
+            let (mut program, kill_after) = (waiting.program, options.kill_after);
+            tokio::spawn(async move { program.stop(kill_after).await });
         }
         let mut program = Program::start_for_lines(options, variables)?;
         let pipes = program.stdin.take().zip(program.stdout.take());
@@ -85,10 +87,10 @@ impl Pool {
 }
 
 impl LineProgram {
-    /// Whether it has written something that was not read.
-    fn has_output(&mut self) -> bool {
-        let read = self.stdout.fill_buf().now_or_never();
-        read.is_some_and(|read| read.is_ok_and(|bytes| !bytes.is_empty()))
+    /// Whether it can get a job: it has written nothing since its last answer, and has not ended. Otherwise, what it has
+    /// written would be the answer to a job that it has not seen.
+    fn is_usable(&mut self) -> bool {
+        self.stdout.fill_buf().now_or_never().is_none()
     }
 
     /// Writes the job, and waits for the answer. The second value tells whether the program can get another job.

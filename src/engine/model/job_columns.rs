@@ -99,6 +99,15 @@ macro_rules! job_bytes {
              + coalesce(octet_length(j.work_state), 0) + coalesce(octet_length(j.failure_message), 0)
              + coalesce(octet_length(j.klass), 0) + coalesce(octet_length(j.attributes), 0) AS BIGINT)"
     };
+    // The size of its row, with the dependencies and dependents that `job_columns!(short)` loads: at least what that
+    // loads.
+    (loaded) => {
+        concat!(
+            $crate::engine::model::job_columns::job_bytes!(row),
+            " + 256 * ((SELECT count(*) FROM (SELECT 1 FROM dependencies AS d WHERE d.job = j.seq LIMIT 101) AS a)
+             + (SELECT count(*) FROM (SELECT 1 FROM dependencies AS d WHERE d.needs = j.seq LIMIT 101) AS b))"
+        )
+    };
     // With its dependencies and dependents. Each counts as an ID of the greatest length, because to read the IDs would
     // cost as much as to load the job. Short tags occupy four times their length.
     (with_edges) => {

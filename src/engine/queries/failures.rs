@@ -179,6 +179,14 @@ macro_rules! groups {
     };
 }
 
+/// The first groups with failed jobs, by name. In this form, the database stops at the limit.
+macro_rules! first_groups {
+    () => {
+        "SELECT failure_group, CAST(sum(n) AS BIGINT) AS n FROM failure_counts
+         GROUP BY failure_group HAVING sum(n) > 0 ORDER BY failure_group LIMIT $1 + 0"
+    };
+}
+
 /// 1 if the group `g` is muted at the time `$1`, otherwise 0.
 macro_rules! is_muted {
     () => {
@@ -218,9 +226,9 @@ macro_rules! group_times {
 const FAILURES: &str = concat!(
     "SELECT ",
     group_columns!(no message),
-    " FROM (SELECT g.failure_group, g.n FROM ",
-    groups!(),
-    " WHERE g.n > 0 ORDER BY g.failure_group LIMIT $1 + 0) AS c ORDER BY c.failure_group"
+    " FROM (",
+    first_groups!(),
+    ") AS c ORDER BY c.failure_group"
 );
 
 const MESSAGES: &str = concat!(
@@ -256,11 +264,7 @@ FROM (SELECT g.n, 1 - ",
     " WHERE g.n > 0) AS c"
 );
 
-const COUNTS: &str = concat!(
-    "SELECT g.failure_group, g.n FROM ",
-    groups!(),
-    " WHERE g.n > 0 ORDER BY g.failure_group LIMIT $1 + 0"
-);
+const COUNTS: &str = first_groups!();
 
 const FAILED_WITH: List = list!(
     "jobs AS j WHERE j.state = {failed} AND j.failure_group = $3

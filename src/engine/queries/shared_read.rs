@@ -1,5 +1,5 @@
 //! Reads that count all jobs, workers or failures, so that their cost grows with what is stored. One of them runs at a
-//! time, and requests that wait for the same one share its result.
+//! time, and one slow one. Requests that wait for the same one share its result.
 //!
 //! Such a read runs in a task of its own, not in the future of a request. A page polls its parts one after the other,
 //! and continues with a part only when those before it are complete, so the read of one part could wait forever for that
@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::sync::{Mutex as AsyncMutex, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
+use crate::engine::model::page::LISTED_MAX;
 use crate::engine::queries::failures::{FailureGroup, FailureTotals};
 use crate::engine::queries::queues::QueueCounts;
 use crate::engine::queries::search::plan::CountedJobs;
@@ -28,11 +29,21 @@ const WAITING_MAX: usize = 8;
 /// How long a request waits for the result.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
+/// A large result of a slow read ([`SharedRead::slow`]) that took longer is kept, for ten times as long as it took, and at
+/// most for this time.
+const KEPT_ABOVE: Duration = Duration::from_millis(100);
+const KEPT_MAX: Duration = Duration::from_secs(10);
+
+/// Failure groups from which on a result is large.
+const GROUPS_LARGE: i64 = 100_000;
+
 /// The shared reads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SharedReads {
     /// Held by the one that runs.
     turn: Arc<AsyncMutex<()>>,
+    /// Held by the slow one that runs.
+    slow_turn: Arc<AsyncMutex<()>>,
     pub queues: SharedRead<Option<Time>, Vec<QueueCounts>>,
     pub counted_jobs: SharedRead<(), Vec<CountedJobs>>,
     pub workers: SharedRead<Option<Time>, Vec<WorkerCounts>>,
@@ -41,11 +52,30 @@ pub struct SharedReads {
     pub largest_failure_groups: SharedRead<usize, (Vec<FailureGroup>, FailureTotals)>,
 }
 
+impl Default for SharedReads {
+    fn default() -> Self {
+        SharedReads {
+            turn: Arc::default(),
+            slow_turn: Arc::default(),
+            queues: SharedRead::default(),
+            counted_jobs: SharedRead::default(),
+            workers: SharedRead::slow(|workers| workers.len() >= LISTED_MAX),
+            failure_groups: SharedRead::default(),
+            failure_counts: SharedRead::default(),
+            largest_failure_groups: SharedRead::slow(|(_, totals)| totals.groups >= GROUPS_LARGE),
+        }
+    }
+}
+
 /// A read with arguments `K` and the result `T`.
 #[derive(Debug)]
 pub struct SharedRead<K, T> {
     /// The reads that wait for their turn, by arguments.
     waiting: Mutex<Vec<(K, SharedResult<T>)>>,
+    /// Of a slow read: whether a result is large.
+    is_large: Option<fn(&T) -> bool>,
+    /// The last result of a slow read, and until when it is kept.
+    kept: Mutex<Option<(K, Instant, Arc<T>)>>,
 }
 
 /// `None` until the read has ended.
@@ -55,11 +85,25 @@ impl<K, T> Default for SharedRead<K, T> {
     fn default() -> Self {
         SharedRead {
             waiting: Mutex::default(),
+            is_large: None,
+            kept: Mutex::default(),
         }
     }
 }
 
 impl<K, T> SharedRead<K, T> {
+    /// A read whose cost has no bound, so that it can take seconds: the others do not wait for it.
+    fn slow(is_large: fn(&T) -> bool) -> Self {
+        SharedRead {
+            is_large: Some(is_large),
+            ..SharedRead::default()
+        }
+    }
+
+    fn lock_kept(&self) -> MutexGuard<'_, Option<(K, Instant, Arc<T>)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<(K, SharedResult<T>)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,7 +111,7 @@ impl<K, T> SharedRead<K, T> {
 
 impl Engine {
     /// The result of `read`, which counts something, or of the same read for another request. The latter begins after
-    /// this call, so its result contains all that was committed before. `read` gets an engine that reads for all
+    /// this call, so its result contains all that was committed before, unless it is a kept one. `read` gets an engine that reads for all
     /// clients: guests wait as users do, and share their results.
     ///
     /// # Errors
@@ -103,7 +147,14 @@ impl Engine {
         T: Send + Sync + 'static,
         R: FnOnce(Engine) -> BoxFuture<'static, Result<T>> + Send + 'static,
     {
-        let mut waiting = of(&self.0.long_reads.shared).lock();
+        let read_of = of(&self.0.long_reads.shared);
+        let kept = read_of.lock_kept().clone();
+        if let Some((_, _, kept)) =
+            kept.filter(|(its, until, _)| *its == arguments && *until > Instant::now())
+        {
+            return Some(watch::channel(Some(Ok(kept))).1);
+        }
+        let mut waiting = read_of.lock();
         if let Some((_, result)) = waiting.iter().find(|(its, _)| *its == arguments) {
             return Some(result.clone());
         }
@@ -116,11 +167,24 @@ impl Engine {
         let engine = self.for_task();
         tokio::spawn(async move {
             let reads = &engine.0.long_reads.shared;
-            let _turn = Arc::clone(&reads.turn).lock_owned().await;
+            let is_large = of(reads).is_large;
+            let turn = match is_large {
+                Some(_) => &reads.slow_turn,
+                None => &reads.turn,
+            };
+            let _turn = Arc::clone(turn).lock_owned().await;
             of(reads).lock().retain(|(its, _)| *its != arguments);
             // Without a receiver, all requests have gone.
             if sender.receiver_count() > 0 {
+                let began = Instant::now();
                 let result = read(engine.clone()).await.map(Arc::new);
+                if let (Some(is_large), Ok(kept)) = (is_large, &result)
+                    && is_large(kept)
+                    && began.elapsed() > KEPT_ABOVE
+                {
+                    let until = Instant::now() + (10 * began.elapsed()).min(KEPT_MAX);
+                    *of(reads).lock_kept() = Some((arguments, until, Arc::clone(kept)));
+                }
                 sender.send_replace(Some(result));
             }
         });
@@ -138,7 +202,7 @@ mod tests {
     use super::*;
     use crate::engine::engine_without_tasks;
 
-    type Largest = Arc<(Vec<FailureGroup>, FailureTotals)>;
+    type Queues = Arc<Vec<QueueCounts>>;
 
     /// Reads that wait to be ended.
     #[derive(Clone, Default)]
@@ -148,19 +212,17 @@ mod tests {
     }
 
     impl Reads {
-        async fn read(&self, engine: &Engine, limit: usize) -> Result<Largest> {
+        async fn read(&self, engine: &Engine, time: i64) -> Result<Queues> {
             let reads = self.clone();
             let read = move |_| {
                 let read = async move {
                     reads.begun.fetch_add(1, Ordering::AcqRel);
                     reads.end.notified().await;
-                    Ok((Vec::new(), FailureTotals::default()))
+                    Ok(Vec::new())
                 };
                 read.boxed()
             };
-            engine
-                .share(|it| &it.largest_failure_groups, limit, read)
-                .await
+            engine.share(|it| &it.queues, Some(Time(time)), read).await
         }
 
         async fn have_begun(&self, count: usize) {
@@ -174,7 +236,7 @@ mod tests {
     async fn requests_that_wait_for_the_same_read_share_the_next_one() {
         let engine = engine_without_tasks().await;
         let reads = Reads::default();
-        let read = async |limit| reads.read(&engine, limit).await.unwrap();
+        let read = async |time| reads.read(&engine, time).await.unwrap();
         // The first one has begun before the others come, which share the second; but not with other arguments.
         let others = async {
             reads.have_begun(1).await;
@@ -210,11 +272,52 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_large_result_of_a_slow_read_is_kept_for_ten_times_as_long_as_it_took() {
+        let engine = engine_without_tasks().await;
+        let begun = Arc::new(AtomicUsize::new(0));
+        let read = async |takes: Duration, groups: i64| {
+            let begun = Arc::clone(&begun);
+            let read = move |_| {
+                let read = async move {
+                    begun.fetch_add(1, Ordering::AcqRel);
+                    tokio::time::sleep(takes).await;
+                    let totals = FailureTotals {
+                        groups,
+                        ..FailureTotals::default()
+                    };
+                    Ok((Vec::new(), totals))
+                };
+                read.boxed()
+            };
+            let found = engine.share(|it| &it.largest_failure_groups, 9, read).await;
+            assert!(found.is_ok());
+        };
+        tokio::time::pause();
+        for (takes, groups, pauses, reads) in [
+            (KEPT_ABOVE / 2, GROUPS_LARGE, 0, 1),
+            (KEPT_ABOVE * 2, GROUPS_LARGE - 1, 0, 2),
+            (KEPT_ABOVE * 2, GROUPS_LARGE, 0, 3),
+            (KEPT_ABOVE * 2, GROUPS_LARGE, 19, 3),
+            (KEPT_ABOVE * 2, GROUPS_LARGE, 3, 4),
+        ] {
+            tokio::time::sleep(KEPT_ABOVE * pauses).await;
+            read(takes, groups).await;
+            assert_eq!(
+                begun.load(Ordering::Acquire),
+                reads,
+                "{takes:?} {groups} {pauses}"
+            );
+        }
+        tokio::time::resume();
+        engine.close().await;
+    }
+
+    #[tokio::test]
     async fn a_request_waits_for_5_seconds() {
         let engine = engine_without_tasks().await;
         let reads = Reads::default();
         tokio::time::pause();
-        let began = tokio::time::Instant::now();
+        let began = Instant::now();
         let (one, two) = tokio::join!(reads.read(&engine, 1), reads.read(&engine, 2));
         assert_eq!(
             (one.err(), two.err()),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::engine::model::job::{Job, JobKey, QLESS_SCOPE, QueueId, QueueKey, can_look_up};
-use crate::engine::model::job_columns::job_columns;
+use crate::engine::model::job_columns::{job_bytes, job_columns};
 use crate::engine::model::job_rows::DEPENDENCIES_SHORT_MAX;
 use crate::engine::model::neighbor_rows;
 use crate::engine::model::recurring;
@@ -15,7 +15,47 @@ use crate::store::{Row, Statement, StatementResult, StoreError};
 /// Dependents that a transaction counts, over all jobs that others are going to depend on.
 const COUNTED_MAX: usize = 400_000;
 
+/// Named jobs up to which their sizes are not read first. Each row can have over 100 KiB.
+const FEW_NAMED: usize = 128;
+
+/// The sizes of jobs by scope and ID.
+pub type LoadSizes = HashMap<(i64, String), usize>;
+
 impl UnitOfWork {
+    /// The statement that reads the sizes of the jobs that are to be loaded, if there are many.
+    pub fn load_sizes_statement<'a>(
+        &self,
+        needs: impl Iterator<Item = &'a Needs>,
+    ) -> Option<Statement> {
+        let loaded = needs.filter(|need| !need.only_checks_existence);
+        let keys = loaded.flat_map(|need| self.named_keys(need));
+        let keys: HashSet<_> = keys
+            .filter(|(scope, id)| can_look_up(id) && !self.has(*scope, id))
+            .collect();
+        let keys: Vec<_> = keys.into_iter().collect();
+        (keys.len() > FEW_NAMED).then(|| Statement::of_rows(LOAD_SIZES, &keys))
+    }
+
+    /// The result of [`UnitOfWork::load_sizes_statement`].
+    ///
+    /// # Errors
+    /// If a row is corrupt.
+    pub fn load_sizes(answers: &[StatementResult]) -> Result<LoadSizes, StoreError> {
+        let rows = answers.iter().flat_map(|answer| &answer.rows);
+        let sizes = rows.map(|row| {
+            let bytes = usize::try_from(row.int(2)?).unwrap_or_default();
+            Ok(((row.int(0)?, row.text(1)?), bytes))
+        });
+        sizes.collect()
+    }
+
+    /// The sizes of the jobs that the verb names, together.
+    pub fn load_size(&self, need: &Needs, sizes: &LoadSizes) -> usize {
+        let names = self.named_keys(need);
+        let known = names.filter_map(|(scope, id)| sizes.get(&(scope, id.to_owned())));
+        known.sum()
+    }
+
     /// The statements that read what the verbs need, except for claims.
     pub fn load_statements<'a>(
         &mut self,
@@ -297,6 +337,12 @@ const LOAD_JOBS: &str = concat!(
     "SELECT ",
     job_columns!(short),
     " FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
+);
+
+const LOAD_SIZES: &str = concat!(
+    "SELECT j.scope, j.id, CAST(",
+    job_bytes!(loaded),
+    " AS BIGINT) FROM rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)"
 );
 
 /// By `seq`, so that groups that lock first do not deadlock.

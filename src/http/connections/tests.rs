@@ -1,5 +1,6 @@
 //! The number of connections, and their limits on time.
 
+use super::held::{RATE_MIN, READ_MIN};
 use super::*;
 
 fn address(last: u8) -> Option<IpAddr> {
@@ -236,19 +237,19 @@ async fn encrypted_bytes_are_limited_until_they_are_decrypted() {
     let connections = Connections::new(limits(9, 9), Gauge::default());
     let client = connections.admit(None).unwrap();
     let connection = &client.connection;
-    assert!(connection.received_encrypted(ENCRYPTED_MAX));
+    assert!(connection.received_encrypted(encrypted::BYTES_MAX));
     assert!(!connection.received_encrypted(1));
     connection.decrypted();
-    assert!(connection.received_encrypted(ENCRYPTED_MAX));
+    assert!(connection.received_encrypted(encrypted::BYTES_MAX));
     let totals = Arc::clone(&connections.totals);
-    let large = ENCRYPTED_MAX - SMALL;
+    let large = encrypted::BYTES_MAX - SMALL;
     assert_eq!(totals.encrypted.load(Ordering::Relaxed), large);
-    let others = ENCRYPTED_TOTAL_MAX - large;
+    let others = encrypted::TOTAL_MAX - large;
     totals.encrypted.fetch_add(others, Ordering::Relaxed);
     let ticks = Ticks::of(&limits(9, 9));
     let new = connections.admit(None).unwrap();
     assert!(new.connection.received_encrypted(SMALL));
-    totals.clock.fetch_add(ENCRYPTED_TICKS, Ordering::Relaxed);
+    totals.clock.fetch_add(encrypted::TICKS, Ordering::Relaxed);
     let over = || [connection, &new.connection].map(|it| it.is_over(ticks));
     assert_eq!(over(), [false, false], "all fit");
     assert!(new.connection.received_encrypted(1));
@@ -271,4 +272,40 @@ async fn a_request_waits_until_the_responses_before_it_are_sent() {
     assert!(connection.flushed());
     assert!(!connection.flushed(), "it is woken once");
     assert!(connection.is_flushed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_slowly_is_found_by_its_memory_and_its_rate() {
+    let connections = Connections::new(limits(9, 9), Gauge::default());
+    let client = connections.admit(None).unwrap();
+    let connection = &client.connection;
+    let pass = |ticks| connections.totals.clock.fetch_add(ticks, Ordering::Relaxed);
+    pass(READ_MIN);
+    assert_eq!(connection.held_slowly_since(), None, "it holds no memory");
+    connection.hold(1 << 20);
+    connection.hold(1 << 20);
+    pass(READ_MIN - 1);
+    assert_eq!(connection.held_slowly_since(), None);
+    pass(1);
+    assert_eq!(connection.held_slowly_since(), Some(READ_MIN));
+    connection.sent(10 * RATE_MIN - 1);
+    assert_eq!(connection.held_slowly_since(), Some(READ_MIN));
+    connection.sent(1);
+    assert_eq!(connection.held_slowly_since(), None);
+    pass(1);
+    assert_eq!(connection.held_slowly_since(), Some(READ_MIN));
+    connection.begin_response(1);
+    connection.flushed();
+    assert_eq!(
+        connection.held_slowly_since(),
+        Some(READ_MIN),
+        "more follows"
+    );
+    connection.end_request();
+    connection.flushed();
+    assert_eq!(
+        connection.held_slowly_since(),
+        None,
+        "it has read everything"
+    );
 }

@@ -194,6 +194,11 @@ impl Session {
         }
     }
 
+    /// The memory of replies that are not yet written.
+    pub fn reserved_bytes(&self) -> usize {
+        self.reserved.iter().map(Reserved::bytes).sum()
+    }
+
     /// Called when the replies and messages so far are written.
     pub fn written(&mut self) {
         self.mailbox.written();

@@ -1,10 +1,12 @@
 //! The connections that read.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::{Executor, Postgres, SqlStr};
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +27,29 @@ const LISTENERS: u32 = 1;
 /// How long a read may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(4);
 
+/// `None` until the read has ended.
+type StatusResult = watch::Receiver<Option<Result<SharedState, StatusError>>>;
+
+/// Why a shared read of the state failed.
+#[derive(Clone, Copy, Debug)]
+enum StatusError {
+    Outage,
+    Busy,
+    Other,
+}
+
+/// The reads of the state that requests share.
+#[derive(Debug, Default)]
+struct StatusReads {
+    /// Held by the one that runs, or by the first of several.
+    turn: tokio::sync::Mutex<()>,
+    /// The one that waits for its turn.
+    next: Mutex<Option<StatusResult>>,
+}
+
+/// How long a read of the state waits for another one. If the database does not respond, that can take long.
+const STATUS_TURN_MAX: Duration = Duration::from_millis(100);
+
 /// The pool of read-only connections.
 #[derive(Clone)]
 pub struct Readers {
@@ -37,6 +62,7 @@ pub struct Readers {
     /// Begins a read of several statements.
     begin_several: SqlStr,
     pub(in crate::store) permits: ReadPermits,
+    status: Arc<StatusReads>,
 }
 
 impl Readers {
@@ -62,6 +88,7 @@ impl Readers {
             begin_several: send_mode.begin(SNAPSHOT, ""),
             send_mode,
             permits: ReadPermits::new(READERS - LISTENERS),
+            status: Arc::default(),
         })
     }
 
@@ -138,8 +165,58 @@ impl Readers {
         ping.read(ReadKind::Keyed, vec![statement]).await.map(drop)
     }
 
-    /// Reads the shared state.
+    /// The shared state. Calls that wait for the same read share it. It begins after all of them, so none gets an older
+    /// state, and a flood of requests does not occupy the connections.
+    ///
+    /// # Errors
+    /// Those of the read; an outage as [`StoreError::Timeout`].
     pub async fn status(&self) -> Result<SharedState, StoreError> {
+        let mut state = self.next_status();
+        let waiting = timeout(
+            STATUS_TURN_MAX + READ_TIMEOUT,
+            state.wait_for(Option::is_some),
+        );
+        let Ok(read) = waiting.await else {
+            return Err(StoreError::Timeout);
+        };
+        match read.ok().and_then(|read| *read) {
+            Some(Ok(state)) => Ok(state),
+            Some(Err(StatusError::Outage)) => Err(StoreError::Timeout),
+            Some(Err(StatusError::Busy)) => Err(StoreError::Busy),
+            Some(Err(StatusError::Other)) => self.read_status().await,
+            None => Err(StoreError::Stopped),
+        }
+    }
+
+    /// The read of the state that has not begun.
+    fn next_status(&self) -> StatusResult {
+        let mut next = self.lock_status();
+        if let Some(next) = &*next {
+            return next.clone();
+        }
+        let (sender, state) = watch::channel(None);
+        *next = Some(state.clone());
+        drop(next);
+        let readers = self.clone();
+        tokio::spawn(async move {
+            let _turn = timeout(STATUS_TURN_MAX, readers.status.turn.lock()).await;
+            readers.lock_status().take();
+            let read = readers.read_status().await;
+            sender.send_replace(Some(read.map_err(|error| match error {
+                StoreError::Busy => StatusError::Busy,
+                error if error.is_outage() => StatusError::Outage,
+                _ => StatusError::Other,
+            })));
+        });
+        state
+    }
+
+    fn lock_status(&self) -> MutexGuard<'_, Option<StatusResult>> {
+        let next = self.status.next.lock();
+        next.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn read_status(&self) -> Result<SharedState, StoreError> {
         let results = self
             .read(ReadKind::Keyed, vec![Statement::new(READ_STATE, [])])
             .await?;

@@ -93,7 +93,7 @@ macro_rules! statements {
     FROM (SELECT n.seq, n.bytes,
                 sum(n.bytes) OVER (ORDER BY n.kind, n.priority, n.due_at, n.seq ROWS UNBOUNDED PRECEDING) AS total
             FROM (SELECT c.seq, c.kind, c.priority, c.due_at, ",
-                job_bytes!(row),
+                job_bytes!(loaded),
                 " AS bytes FROM (",
                 $first,
                 ") AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq) AS n) AS c

@@ -29,12 +29,15 @@ pub async fn run_named(
     let oldest = requests
         .iter()
         .any(|request| request.needs.oldest.is_some());
+    let divisible = requests.len() > 1 || requests.iter().any(|it| it.needs.divisible);
+    if divisible {
+        check_sizes(connection, work, requests).await?;
+    }
     let load = work.load_statements(requests.iter().map(|request| &request.needs));
     if !load.is_empty() {
         let answers = connection.read(load).await?;
         work.take_loaded(answers, oldest)?;
     }
-    let divisible = requests.len() > 1 || requests.iter().any(|it| it.needs.divisible);
     if divisible {
         count_relations(connection, work, requests).await?;
     }
@@ -78,6 +81,25 @@ pub async fn run_named(
         request.run(work);
     }
     Ok(work.job_writes())
+}
+
+/// Checks the sizes of many named jobs before they are loaded.
+async fn check_sizes(
+    connection: &mut Connection,
+    work: &UnitOfWork,
+    requests: &mut [WriteRequest],
+) -> Result<(), StoreError> {
+    let needs = requests.iter().map(|request| &request.needs);
+    let Some(sizes) = work.load_sizes_statement(needs) else {
+        return Ok(());
+    };
+    let sizes = UnitOfWork::load_sizes(&connection.read(vec![sizes]).await?)?;
+    if sizes.values().sum::<usize>() <= LONG_PARTS_MAX {
+        return Ok(());
+    }
+    Err(too_large(requests, |request| {
+        work.load_size(&request.needs, &sizes) / BYTES_PER_WEIGHT
+    }))
 }
 
 /// Counts the dependencies that the verbs remove and the dependents that they release, if they were not loaded, so that

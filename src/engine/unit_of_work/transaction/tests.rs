@@ -7,6 +7,7 @@ use futures::future::join_all;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::engine::model::job::JobKey;
 use crate::engine::unit_of_work::transaction::{Verb, WriteRequest, too_large};
 use crate::engine::unit_of_work::{Needs, UnitOfWork, WantedJobs};
 use crate::engine::verbs::claim::Claim;
@@ -169,4 +170,41 @@ fn of_requests_that_are_too_large_together_each_weighs_twice_as_much() {
     // Then it shares a group with no other.
     too_large(&mut requests, |_| 0);
     assert!(weights(&requests).iter().all(|weight| *weight > WEIGHT_MAX));
+}
+
+#[tokio::test]
+async fn the_sizes_of_many_named_jobs_are_read_before_the_jobs() {
+    let engine = engine().await;
+    put(&engine, "0".to_owned()).await.unwrap();
+    let job = Put {
+        id: Some("1".to_owned()),
+        body: format!("\"{}\"", "x".repeat(5_000)),
+        depends: Some(vec!["0".to_owned()]),
+        ..Put::default()
+    };
+    let put = engine.put(QueueKey::qless("q"), vec![job], String::new(), None);
+    put.await.unwrap().remove(0).unwrap();
+    let needs = |count: u32| Needs {
+        jobs: (0..count).map(|n| JobKey::qless(n.to_string())).collect(),
+        ..Needs::default()
+    };
+    let statements = engine.write(Needs::default(), None, 1, move |work| {
+        Ok([128, 129].map(|count| work.load_sizes_statement([&needs(count)].into_iter())))
+    });
+    let [few, many] = statements.await.unwrap();
+    assert!(few.is_none());
+    let rows = engine.readers().rows(many.unwrap()).await.unwrap();
+    let results = [StatementResult { rows, affected: 0 }];
+    let sizes = UnitOfWork::load_sizes(&results).unwrap();
+    let of = |id: &str| sizes[&(0, id.to_owned())];
+    assert_eq!(sizes.len(), 2);
+    assert!(
+        (257..1_000).contains(&of("0")),
+        "with a dependent: {sizes:?}"
+    );
+    assert!(
+        (5_258..6_000).contains(&of("1")),
+        "with a dependency: {sizes:?}"
+    );
+    engine.close().await;
 }
