@@ -71,10 +71,21 @@ fn gate(accept: bool) -> Result<bool> {
     if counted.compare(&committed) {
         return Ok(true);
     }
-    // A run can need 2 % more than another, because the seeds of hash maps and the addresses of memory are random.
-    println!("counting again");
-    Ok(counted.lowest(&count()?).compare(&committed))
+    // A run can need 4 % more than another: the seeds of hash maps and the addresses of memory are random, and tasks in
+    // the background run in between.
+    let mut lowest = counted;
+    for _ in 0..COUNTED_AGAIN {
+        println!("counting again");
+        lowest = lowest.lowest(&count()?);
+        if lowest.compare(&committed) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
+
+/// How often the figures are counted again if a section costs too much.
+const COUNTED_AGAIN: usize = 3;
 
 /// How often the sections run. The lowest count is used, because interference between threads only increases a count.
 const RUNS: usize = 2;

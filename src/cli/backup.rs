@@ -46,7 +46,7 @@ async fn check(copy: &VerifiedCopy) -> Result<&'static str, String> {
     let engine = Engine::open(&options)
         .await
         .map_err(|error| format!("cannot open the copy: {}", error.detail()))?;
-    let checked = engine.check(None).await;
+    let checked = engine.check_offline().await;
     engine.close().await;
     let found = checked.map_err(|error| format!("cannot check the copy: {}", error.detail()))?;
     if found.is_empty() {

@@ -44,6 +44,9 @@ impl Default for CheckPermit {
 /// Time limit for the statements of a check.
 const CHECK_TIME_MAX: Duration = Duration::from_secs(60);
 
+/// The same on a database that no server uses, such as a backup. It ends.
+const OFFLINE_CHECK_TIME_MAX: Duration = Duration::from_hours(24);
+
 /// How long a check waits for another one to end.
 const CHECK_WAIT_MAX: Duration = Duration::from_secs(2);
 
@@ -85,6 +88,18 @@ impl Engine {
     /// # Errors
     /// [`Error::Busy`] if another check is running.
     pub async fn check(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
+        self.check_within(CHECK_TIME_MAX, now).await
+    }
+
+    /// Like [`Engine::check`], on a database that no server uses: for as long as it takes.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn check_offline(&self) -> Result<Vec<Inconsistency>> {
+        self.check_within(OFFLINE_CHECK_TIME_MAX, None).await
+    }
+
+    async fn check_within(&self, time: Duration, now: Option<Time>) -> Result<Vec<Inconsistency>> {
         let permit = Arc::clone(&self.0.long_reads.check_permit.0).acquire_owned();
         let permit = timeout(CHECK_WAIT_MAX, permit).await;
         let permit = permit.map_err(|_| Error::Busy)?;
@@ -92,14 +107,18 @@ impl Engine {
         // A task, because a client that disconnects does not end the statements: the next check waits until they end.
         // Otherwise abandoned checks would occupy all connections for long reads.
         let checking = tokio::spawn(async move {
-            let found = engine.find_inconsistencies(now).await;
+            let found = engine.find_inconsistencies(time, now).await;
             drop(permit);
             found
         });
         checking.await.map_err(|_| Error::Unavailable)?
     }
 
-    async fn find_inconsistencies(&self, now: Option<Time>) -> Result<Vec<Inconsistency>> {
+    async fn find_inconsistencies(
+        &self,
+        time: Duration,
+        now: Option<Time>,
+    ) -> Result<Vec<Inconsistency>> {
         self.refresh_cache().await?;
         self.store_deferred().await;
         let parameters = self.check_parameters(now);
@@ -112,7 +131,7 @@ impl Engine {
             .filter(|kind| !(texts.is_cut && READING_TAGS.contains(&kind.name)))
             .collect();
         let statements = kinds.iter().map(find).collect();
-        let answers = self.readers().read_within(CHECK_TIME_MAX, statements);
+        let answers = self.readers().read_within(time, statements);
         let answers = answers.await?;
         let mut problems = texts.problems;
         for (kind, answer) in kinds.into_iter().zip(answers) {

@@ -15,6 +15,9 @@ use crate::engine::queries::job_pages::time_args;
 use crate::memory::holding;
 use crate::store::{Row, Statement, StoreError};
 
+/// Tags that are listed by their numbers of jobs. The database sorts as many in memory.
+const TOP_MAX: usize = 100_000;
+
 impl Engine {
     /// The number of jobs with the tag, and a page of their IDs, by the time of tagging, then by ID.
     ///
@@ -58,8 +61,15 @@ impl Engine {
     }
 
     /// Tags of at least `least` jobs, most used first, each with its number of jobs. If there are many tags, requests
-    /// share a ranking of the most used ones, which can be a few seconds old.
+    /// share a ranking of the most used ones, which can be a few seconds old. Only the first [`TOP_MAX`] are listed.
     pub async fn top_tags(&self, least: i64, page: OffsetPage) -> Result<Vec<(String, i64)>> {
+        let page = OffsetPage {
+            limit: page.limit.min(TOP_MAX.saturating_sub(page.offset)),
+            ..page
+        };
+        if page.limit == 0 {
+            return Ok(Vec::new());
+        }
         let is_ranked = page.offset.saturating_add(page.limit) <= RANKED_MAX;
         if is_ranked && self.has_many_tags().await? {
             let ranked = self.ranked_tags(Instant::now()).await?;

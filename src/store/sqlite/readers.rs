@@ -49,7 +49,12 @@ impl Readers {
         let pool = |max| SqlitePoolOptions::new().max_connections(max);
         let ping = pool(1).connect_lazy_with(options.clone());
         let long = pool(LONG_READS_MAX).acquire_timeout(LONG_WAIT_MAX);
-        let long = long.connect_lazy_with(options.clone());
+        // A consistency check sorts all jobs and tags. Without a folder for temporary files, it does so in memory.
+        let sorts_in = match tempfile::tempfile() {
+            Ok(_) => "file",
+            Err(_) => "memory",
+        };
+        let long = long.connect_lazy_with(options.clone().pragma("temp_store", sorts_in));
         let closing = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&closing);
         let pool = pool(READERS).after_connect(move |connection, _| {

@@ -329,7 +329,7 @@ async fn reject(dashboard: Dashboard, request: Request) -> Response {
     drain(request).await;
     if info.is_refresh() {
         // A challenge would make the browser open a password dialog.
-        let next = page_address(&info.uri);
+        let next = next_page(&info.uri);
         return login::page(dashboard, info, next, None, StatusCode::UNAUTHORIZED).await;
     }
     if accepts.contains("text/event-stream") {
@@ -340,15 +340,28 @@ async fn reject(dashboard: Dashboard, request: Request) -> Response {
     }
     // A form that is posted after the session has ended is lost. After the sign-in, the user returns to its page.
     let next = if is_get {
-        page_address(&info.uri)
+        next_page(&info.uri)
     } else {
-        page_address(&forms::origin_page(&info))
+        next_page(&forms::origin_page(&info))
     };
     let mut address = format!("{LOGIN}?next=");
     encode(&next, &mut address);
     match HeaderValue::from_str(&address) {
         Ok(address) => (StatusCode::SEE_OTHER, [(header::LOCATION, address)]).into_response(),
         Err(_) => guard::challenge(),
+    }
+}
+
+/// Bytes of the address of a page to which a user returns after the sign-in. The response repeats it, encoded, to clients
+/// without credentials.
+const NEXT_BYTES_MAX: usize = 4 << 10;
+
+/// The page to which the user returns after the sign-in: this one, or the overview if its address is long.
+fn next_page(uri: &Uri) -> String {
+    let address = page_address(uri);
+    match address.len() <= NEXT_BYTES_MAX {
+        true => address,
+        false => "/ui".to_owned(),
     }
 }
 

@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response};
 use crate::auth::{BASIC, RequestOrigin};
 use crate::request::{ClientAddress, Https, count_parameters};
 use crate::ui::http::Dashboard;
-use crate::ui::urls::LOGIN;
 use crate::ui::urls::encoding::is_ambiguous;
 
 /// The headers of every response; pages also have a Content-Security-Policy.
@@ -42,10 +41,13 @@ pub const PARAMETERS_MAX: usize = 1_100;
 /// Bytes of the query string of most pages. A page can repeat its address in each row.
 const QUERY_BYTES_MAX: usize = 16 << 10;
 
-/// Whether the query string is too long for its page. Selected jobs, and the address of the page before, can be longer.
+/// Bytes of the path of a page: the encoded names of a queue and of a job.
+const PATH_BYTES_MAX: usize = 32 << 10;
+
+/// Whether the query string is too long for its page. Selected jobs can be longer.
 fn has_long_query(uri: &Uri) -> bool {
     let path = uri.path();
-    let is_long = ["/ui/confirm", LOGIN, "/ui/jobs.csv", "/ui/jobs.jsonl"].contains(&path);
+    let is_long = ["/ui/confirm", "/ui/jobs.csv", "/ui/jobs.jsonl"].contains(&path);
     let selects = is_long || path.starts_with("/ui/lmstfy/") && path.ends_with("/dead");
     !selects
         && uri
@@ -63,6 +65,9 @@ pub async fn guard(State(dashboard): State<Dashboard>, request: Request, next: N
     let is_https = Https::is_set(request.extensions());
     let mut response = if is_ambiguous(request.uri().path()) {
         (StatusCode::NOT_FOUND, "No page at this address.\n").into_response()
+    } else if request.uri().path().len() > PATH_BYTES_MAX {
+        let why = "The path of the address is longer than 32 KiB.\n";
+        (StatusCode::URI_TOO_LONG, why).into_response()
     } else if has_many_parameters(&request) {
         let why = "The address has too many parameters.\n";
         (StatusCode::URI_TOO_LONG, why).into_response()

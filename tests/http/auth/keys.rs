@@ -230,3 +230,25 @@ async fn large_unauthorized_requests_get_a_readable_response() {
     let first = connection.read_until("\r\n").await;
     assert!(first.contains(" 401 "), "{first}");
 }
+
+#[tokio::test]
+async fn the_redirect_to_the_sign_in_page_repeats_only_a_short_address() {
+    let server = Server::with(&["--ui-key", "admin:anna:the-key-of-anna"]);
+    let location = async |length: usize| {
+        let path = format!("/ui/{}", "a".repeat(length - 4));
+        let mut connection = Connection::to(&server).await;
+        let lines = "host: 127.0.0.1\r\naccept: text/html\r\nconnection: close";
+        connection
+            .write(format!("GET {path} HTTP/1.1\r\n{lines}\r\n\r\n"))
+            .await;
+        let response = connection.read_to_end().await;
+        let line = response.lines().find(|line| line.starts_with("location: "));
+        let status = response.split(' ').nth(1).unwrap();
+        (status.parse::<u16>().unwrap(), line.map(str::len))
+    };
+    let short = "location: /ui/login?next=%2Fui".len();
+    assert_eq!(location(4_096).await, (303, Some(short + 3 + 4_092)));
+    assert_eq!(location(4_097).await, (303, Some(short)));
+    assert_eq!(location(32 << 10).await, (303, Some(short)));
+    assert_eq!(location((32 << 10) + 1).await, (414, None));
+}
