@@ -21,11 +21,25 @@ use crate::request::BodyTimeout;
 pub struct TrackedSocket {
     stream: TcpStream,
     connection: Arc<Connection>,
+    /// Whether the bytes that arrive are encrypted, and count until they are decrypted.
+    is_encrypted: bool,
 }
 
 impl TrackedSocket {
     pub fn new(stream: TcpStream, connection: Arc<Connection>) -> TrackedSocket {
-        TrackedSocket { stream, connection }
+        TrackedSocket {
+            stream,
+            connection,
+            is_encrypted: false,
+        }
+    }
+
+    /// The same socket, before a TLS handshake.
+    pub fn encrypted(self) -> TrackedSocket {
+        TrackedSocket {
+            is_encrypted: true,
+            ..self
+        }
     }
 
     pub fn connection(&self) -> &Arc<Connection> {
@@ -58,6 +72,10 @@ impl AsyncRead for TrackedSocket {
         let received = buffer.filled().len().saturating_sub(before);
         if received > 0 && !self.connection.received(received) {
             let why = "other connections occupy the memory for headers";
+            return Poll::Ready(Err(io::Error::other(why)));
+        }
+        if self.is_encrypted && received > 0 && !self.connection.received_encrypted(received) {
+            let why = "too many bytes without a complete TLS message";
             return Poll::Ready(Err(io::Error::other(why)));
         }
         read

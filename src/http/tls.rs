@@ -26,7 +26,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::io::TrackedSocket;
 use crate::secret::{read_file, read_file_again};
-use stream::{EncryptedSocket, TlsConnection};
+use stream::TlsConnection;
 
 /// The ALPN names of the supported protocols (RFC 7301).
 const ALPN: [&[u8]; 1] = [b"http/1.1"];
@@ -101,7 +101,7 @@ impl Tls {
     /// If the client disconnects, or if no protocol version or cipher is shared; the client then receives an alert.
     pub async fn accept(&self, stream: TrackedSocket) -> io::Result<TlsConnection> {
         let connection = Arc::clone(stream.connection());
-        let stream = self.handshake(EncryptedSocket::new(stream)).await?;
+        let stream = self.handshake(stream.encrypted()).await?;
         Ok(TlsConnection::new(stream, connection))
     }
 

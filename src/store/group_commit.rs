@@ -82,7 +82,7 @@ pub trait GroupRunner: Send + 'static {
         locks_first: bool,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Divides the requests of a group into those that run together, in the order in which they run.
+    /// Splits a group into groups that run one after the other, each with a transaction of its own.
     fn divide(&self, requests: Vec<Self::Request>) -> Vec<Vec<Self::Request>> {
         vec![requests]
     }

@@ -435,10 +435,21 @@ fn bind(arguments: &mut PgArguments, arg: &Arg) -> Result<(), StoreError> {
     bound.map_err(|error| sqlx::Error::Encode(error).into())
 }
 
+/// The time of the database, in microseconds.
+macro_rules! database_time {
+    () => {
+        "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"
+    };
+}
+
 macro_rules! read_state {
     () => {
-        "
-SELECT revision, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), last_event FROM state WHERE id = 1"
+        concat!(
+            "
+SELECT revision, ",
+            database_time!(),
+            ", last_event FROM state WHERE id = 1"
+        )
     };
 }
 
@@ -454,6 +465,7 @@ SELECT pg_advisory_xact_lock(CAST(CAST('state' AS regclass) AS oid)::bigint);",
     };
 }
 
+const DATABASE_TIME: &str = database_time!();
 const COMMIT_AND_READ_STATE: &str = concat!("COMMIT;", read_state!());
 const READ_STATE: &str = read_state!();
 const LOCK_AND_READ_STATE: &str = lock_and_read_state!();

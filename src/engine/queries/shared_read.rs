@@ -111,8 +111,8 @@ impl<K, T> SharedRead<K, T> {
 
 impl Engine {
     /// The result of `read`, which counts something, or of the same read for another request. The latter begins after
-    /// this call, so its result contains all that was committed before, unless it is a kept one. `read` gets an engine that reads for all
-    /// clients: guests wait as users do, and share their results.
+    /// this call, so its result contains all that was committed before, unless it is a kept one. `read` gets an engine
+    /// that reads for all clients: guests wait as users do, and share their results.
     ///
     /// # Errors
     /// [`Error::Busy`], if it takes longer than 5 s, or if reads with 8 other arguments wait; those of `read`.

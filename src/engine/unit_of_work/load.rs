@@ -25,9 +25,14 @@ impl UnitOfWork {
     /// The statement that reads the sizes of the jobs that are to be loaded, if there are many.
     pub fn load_sizes_statement<'a>(
         &self,
-        needs: impl Iterator<Item = &'a Needs>,
+        needs: impl Iterator<Item = &'a Needs> + Clone,
     ) -> Option<Statement> {
         let loaded = needs.filter(|need| !need.only_checks_existence);
+        let names = loaded.clone();
+        let names = names.map(|need| need.jobs.len() + need.in_queues.len());
+        if names.sum::<usize>() <= FEW_NAMED {
+            return None;
+        }
         let keys = loaded.flat_map(|need| self.named_keys(need));
         let keys: HashSet<_> = keys
             .filter(|(scope, id)| can_look_up(id) && !self.has(*scope, id))

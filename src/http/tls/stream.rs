@@ -1,5 +1,5 @@
-//! The streams of a TLS connection, below and above the encryption. They count the bytes that have arrived and are not
-//! decrypted yet: the TLS library keeps incomplete messages, also of a client that only pretends to send one.
+//! The decrypted stream of a TLS connection. Until bytes are decrypted, those that the socket has received count: the TLS
+//! library keeps incomplete messages, also of a client that only pretends to send one.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,35 +12,9 @@ use tokio_rustls::server::TlsStream;
 use crate::http::connections::Connection;
 use crate::http::io::TrackedSocket;
 
-/// The socket, which carries encrypted bytes.
-pub struct EncryptedSocket(TrackedSocket);
-
-impl EncryptedSocket {
-    pub fn new(socket: TrackedSocket) -> EncryptedSocket {
-        EncryptedSocket(socket)
-    }
-}
-
-impl AsyncRead for EncryptedSocket {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.0).poll_read(cx, buffer);
-        let received = buffer.filled().len().saturating_sub(before);
-        if received > 0 && !self.0.connection().received_encrypted(received) {
-            let why = "too many bytes without a complete TLS message";
-            return Poll::Ready(Err(io::Error::other(why)));
-        }
-        read
-    }
-}
-
 /// The decrypted stream.
 pub struct TlsConnection {
-    stream: TlsStream<EncryptedSocket>,
+    stream: TlsStream<TrackedSocket>,
     connection: Arc<Connection>,
     /// The error of a read that has also decrypted bytes. The next read returns it.
     error: Option<io::Error>,
@@ -48,7 +22,7 @@ pub struct TlsConnection {
 
 impl TlsConnection {
     /// After the handshake.
-    pub fn new(stream: TlsStream<EncryptedSocket>, connection: Arc<Connection>) -> TlsConnection {
+    pub fn new(stream: TlsStream<TrackedSocket>, connection: Arc<Connection>) -> TlsConnection {
         connection.decrypted();
         TlsConnection {
             stream,
@@ -95,43 +69,32 @@ impl AsyncRead for TlsConnection {
     }
 }
 
-/// Passes writes on to this field.
-macro_rules! write_to {
-    ($of:ty, $field:tt) => {
-        impl AsyncWrite for $of {
-            fn poll_write(
-                mut self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                bytes: &[u8],
-            ) -> Poll<io::Result<usize>> {
-                Pin::new(&mut self.$field).poll_write(cx, bytes)
-            }
+impl AsyncWrite for TlsConnection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
 
-            fn poll_write_vectored(
-                mut self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                slices: &[IoSlice<'_>],
-            ) -> Poll<io::Result<usize>> {
-                Pin::new(&mut self.$field).poll_write_vectored(cx, slices)
-            }
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
 
-            fn is_write_vectored(&self) -> bool {
-                self.$field.is_write_vectored()
-            }
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
 
-            fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Pin::new(&mut self.$field).poll_flush(cx)
-            }
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
 
-            fn poll_shutdown(
-                mut self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-            ) -> Poll<io::Result<()>> {
-                Pin::new(&mut self.$field).poll_shutdown(cx)
-            }
-        }
-    };
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
 }
-
-write_to!(EncryptedSocket, 0);
-write_to!(TlsConnection, stream);

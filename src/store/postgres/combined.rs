@@ -1,5 +1,6 @@
 //! Several statements in one, and so in one round trip.
 
+use super::DATABASE_TIME;
 use crate::store::constant_cache::{ConstantCache, TextKey, text_key};
 use crate::store::dialect::{Dialect, split_number};
 use crate::store::rows::Statement;
@@ -21,7 +22,8 @@ pub fn at_once(batch: &[Statement], dialect: Dialect) -> &'static str {
         let (mut with, mut compared) = (String::new(), String::new());
         let mut args = 0;
         for (number, statement) in batch.iter().enumerate() {
-            let (start, text) = (if number == 0 { "WITH" } else { "," }, renumbered(dialect.expand(statement.sql), args));
+            let start = if number == 0 { "WITH" } else { "," };
+            let text = renumbered(dialect.expand(statement.sql), args);
             with.push_str(&format!("{start} part_{number} AS ({text} RETURNING 1)"));
             args += statement.args.len();
         }
@@ -34,8 +36,7 @@ pub fn at_once(batch: &[Statement], dialect: Dialect) -> &'static str {
         format!(
             "{with} SELECT revision, now, last_event, \
              CAST(CASE WHEN revision = ${revision} AND now < ${until}{compared} THEN '1' ELSE '{CHANGED}' END AS INTEGER) \
-             FROM (SELECT revision, last_event, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) AS now \
-             FROM state WHERE id = 1) AS found"
+             FROM (SELECT revision, last_event, {DATABASE_TIME} AS now FROM state WHERE id = 1) AS found"
         )
         .leak()
     })
