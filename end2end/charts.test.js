@@ -241,7 +241,7 @@ dashboard.test("the last minute updates live, and open elements stay open", asyn
   const api = client(url);
   api.now = Date.now() / 1000;
   await page.goto("/ui");
-  await page.locator("[data-link=Live]").waitFor();
+  await page.locator("[data-state=Live]").waitFor();
   await page.getByText("Show data table", { exact: true }).click();
   const table = "Completed and failed jobs per minute";
   const before = sum(await column(page, table, 1));

@@ -166,7 +166,7 @@ export async function otherPageHasChanged(page, url) {
   await add("first");
   const other = await page.context().newPage();
   await other.goto(`/ui/queues/${queue}`);
-  await other.locator("[data-link=Live]").waitFor();
+  await other.locator("[data-state=Live]").waitFor();
   for (const id of ["second", "third"]) {
     await add(id);
     await other.getByRole("link", { name: `${queue}-${id}` }).waitFor();

@@ -377,7 +377,7 @@ dashboard.test("a record's page updates live, and so does a form without user in
   await api.make();
   const id = await api.create("{}", '["CREATED"]');
   await page.goto(`/ui/jobq/moving/job/${id}`);
-  await page.locator("[data-link=Live]").waitFor();
+  await page.locator("[data-state=Live]").waitFor();
   await api.advance(id, '["CREATED"]', '["ASSIGNED"]');
   await page.locator("#state").getByText("ASSIGNED").waitFor();
   assert.equal(await page.getByLabel("New state (JSON)").inputValue(), '["ASSIGNED"]');
@@ -392,9 +392,9 @@ dashboard.test("a list updates live; results of a query stay until it is run aga
   await api.create("{}", '["CREATED"]');
   const found = await context.newPage();
   await found.goto(`/ui/jobq/lists?q=${segment(CREATED)}`);
-  await found.locator("[data-link=Live]").waitFor();
+  await found.locator("[data-state=Live]").waitFor();
   await page.goto("/ui/jobq/lists");
-  await page.locator("[data-link=Live]").waitFor();
+  await page.locator("[data-state=Live]").waitFor();
   await api.create("{}", '["CREATED"]');
   await page.getByRole("link", { name: "CREATED 2" }).waitFor();
   await page.locator("tbody tr").nth(1).waitFor();

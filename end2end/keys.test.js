@@ -152,7 +152,7 @@ dashboard.test("the actions of a job have shortcuts; those without undo need a c
   await api.add("deeds", {}, "deed");
   await open(page, "/ui/jobs/deed");
   await press(page, "y");
-  await page.locator("#said").getByText("Copied").waitFor();
+  await page.locator("#announcement").getByText("Copied").waitFor();
   assert.equal(await copied(), "deed");
   await press(page, ".");
   await page.getByText("curl", { exact: false }).first().waitFor();

@@ -344,7 +344,7 @@ dashboard.test("a list of dead jobs says how many are new, and keeps selected ro
   const api = lmstfy(url, "moving", "queue");
   const [first] = await api.dead("first");
   await page.goto("/ui/lmstfy/moving/queue/dead");
-  await page.locator("[data-link=Live]").waitFor();
+  await page.locator("[data-state=Live]").waitFor();
   await page.getByLabel(`Select job ${first}`).check();
   await page.getByLabel("How many of the oldest").fill("7");
   const [second] = await api.dead("second");

@@ -138,7 +138,7 @@ dashboard.test("progress updates live, and an operation can be stopped", async (
   assert.ok(moved < 60_000);
   await page.getByRole("link", { name: "Run again…" }).click();
   await move();
-  await page.locator("[data-link=Live]").waitFor();
+  await page.locator("[data-state=Live]").waitFor();
   await page.getByText("done", { exact: true }).waitFor();
   assert.equal(await done(), 60_000 - moved);
   assert.equal(await page.locator("progress").evaluate((bar) => bar.position), 1);

@@ -198,7 +198,7 @@ dashboard.test("lists update live, and open elements stay open", async ({ page, 
   const api = client(url);
   await api.add("moving", {}, "first");
   await page.goto("/ui/queues/moving");
-  await page.locator("[data-link=Live]").waitFor();
+  await page.locator("[data-state=Live]").waitFor();
   // The focus and the pointer are outside of the list; a list that has one of them stays as it is.
   await page.getByText("API call (curl)").click();
   await page.mouse.move(0, 0);
@@ -215,7 +215,7 @@ dashboard.test("the focus stays when a notice comes and goes before it", async (
   const api = client(url);
   await api.add("noticed", {}, "first");
   await page.goto("/ui/queues/noticed");
-  await page.locator("[data-link=Live]").waitFor();
+  await page.locator("[data-state=Live]").waitFor();
   await page.getByText("API call (curl)").click();
   await page.mouse.move(0, 0);
   const focused = () => page.evaluate(() => document.activeElement.textContent);
@@ -231,7 +231,7 @@ dashboard.test("a paused page does not change", async ({ page, url }) => {
   const api = client(url);
   await api.add("still", {}, "before");
   await page.goto("/ui/queues/still");
-  await page.locator("[data-link=Live]").waitFor();
+  await page.locator("[data-state=Live]").waitFor();
   await page.getByRole("button", { name: "Pause live updates" }).click();
   await api.add("still", {}, "after");
   await otherPageHasChanged(page, url);
@@ -243,6 +243,6 @@ dashboard.test("a paused page does not change", async ({ page, url }) => {
 dashboard.test("the overview for screenshots", async ({ page, url }) => {
   await fill(url);
   await page.goto("/ui");
-  await page.locator("[data-link=Live]").waitFor();
+  await page.locator("[data-state=Live]").waitFor();
   await screenshot(page, "overview");
 });

@@ -295,7 +295,7 @@ dashboard.test("a job's page updates live", async ({ page, url }) => {
   const api = relay(url, "moving");
   await api.enqueue("job");
   await page.goto("/ui/relay/moving/job/job");
-  await page.locator("[data-link=Live]").waitFor();
+  await page.locator("[data-state=Live]").waitFor();
   const run = await api.next();
   await page.getByText("run started").waitFor();
   await api.beat(run, '{"row": 7}');

@@ -161,7 +161,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
 dashboard.test("results do not change on a refresh, and the user's input is kept", async ({ page, url }) => {
   await fill(url);
   await page.goto(at("queue:mail"));
-  await page.locator("[data-link=Live]").waitFor();
+  await page.locator("[data-state=Live]").waitFor();
   await page.getByRole("combobox", { name: "Search all jobs" }).fill("half a ques");
   const before = await ids(page);
   assert.deepEqual(before, ["letter-2", "letter-1"]);

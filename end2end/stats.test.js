@@ -119,7 +119,7 @@ dashboard.test("today’s numbers update live, and open elements stay open", asy
   await api.add("busy", {}, "b-1");
   await api.take("busy", "ada");
   await page.goto("/ui/queues/busy/stats");
-  await page.locator("[data-link=Live]").waitFor();
+  await page.locator("[data-state=Live]").waitFor();
   await page.getByText("Show data table", { exact: true }).click();
   await api.add("busy", {}, "b-2");
   api.now = TODAY + 5;

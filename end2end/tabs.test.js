@@ -11,7 +11,7 @@ async function open(context, page, count) {
   const tabs = [page];
   while (tabs.length < count) tabs.push(await context.newPage());
   for (const tab of tabs) await tab.goto("/ui/queues");
-  for (const tab of tabs) await tab.locator("[data-link=Live]").waitFor();
+  for (const tab of tabs) await tab.locator("[data-state=Live]").waitFor();
   return tabs;
 }
 
@@ -42,7 +42,7 @@ dashboard.test("eight tabs share one stream, and other requests are answered", a
   await assertStreams(url, 1);
   const paused = tabs.shift();
   await paused.getByRole("button", { name: "Pause live updates" }).click();
-  await paused.locator("[data-link=Paused]").waitFor();
+  await paused.locator("[data-state=Paused]").waitFor();
   await assertLive(tabs, url, "third");
   await assertStreams(url, 1);
   await tabs[0].goto("/openapi/qless.json");

@@ -1,6 +1,6 @@
 //! The engine: one durable job store behind every protocol and the dashboard.
 //!
-//! Verbs that change something (`engine/verbs.rs` lists them) are batched into transactions (`engine/unit_of_work.rs`):
+//! Verbs that change something (in `engine/verbs/`) are batched into transactions (`engine/unit_of_work.rs`):
 //! they run in memory on the jobs they need, and return after the commit, with the durability that the database was
 //! opened with. Queries (`engine/queries.rs`) read committed data.
 //!
@@ -58,9 +58,9 @@ use model::constants::CONSTANTS;
 pub use model::cron::{CRON_BYTES_MAX, CRON_INTERVAL_S, CronSchedule, check_zone};
 pub use model::history::{Event, EventKind, History, NOTE_BYTES_MAX};
 pub use model::job::{
-    EffectiveState, Failure, Job, JobKey, LMSTFY_SCOPE, Lease, NAME_BYTES_MAX, Protocol,
-    QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED, invalid_class_reason, invalid_name_reason,
-    is_plain_name,
+    EffectiveState, FAILURE_GROUP_BYTES_MAX, Failure, Job, JobKey, LMSTFY_SCOPE, Lease,
+    NAME_BYTES_MAX, Protocol, QLESS_SCOPE, QueueId, QueueKey, State, UNLIMITED,
+    invalid_class_reason, invalid_name_reason, is_plain_name,
 };
 pub use model::page::{OffsetPage, PageOf, PageStart, Position, page_of_newest};
 pub use model::queue::{PAUSE_REASON_CHARS_MAX, Pause, Queue, Queues};

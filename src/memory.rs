@@ -4,8 +4,8 @@
 //! occupies more than 64 KiB ([`parse`]), before it loads a large response, and after it has loaded a single large job or
 //! claimed large jobs. Other requests reserve nothing, so they are never refused.
 //!
-//! A read of the database continues to its end if the client disconnects meanwhile. What its request has reserved and
-//! [holds](holding) is released only then.
+//! A read or write of the database continues to its end if the client disconnects meanwhile. What its request has
+//! reserved and [holds](holding) is released only then.
 
 use std::future::Future;
 use std::pin::pin;
@@ -87,7 +87,7 @@ struct HeldPermit {
     _outer: Option<Arc<HeldPermit>>,
 }
 
-/// Runs `work` with a permit. It is released when `work` has ended, or was dropped, and its reads have ended.
+/// Runs `work` with a permit. It is released when `work` has ended, or was dropped, and its reads and writes have ended.
 pub async fn holding<F: Future>(permit: impl Send + Sync + 'static, work: F) -> F::Output {
     let held = HeldPermit {
         _permit: Box::new(permit),
@@ -96,15 +96,15 @@ pub async fn holding<F: Future>(permit: impl Send + Sync + 'static, work: F) -> 
     HELD.scope(Arc::new(held), work).await
 }
 
-/// What a read keeps until it has ended.
-pub struct HeldByRead {
+/// What a read or write keeps until it has ended.
+pub struct HeldUntilDone {
     _memory: Option<Arc<Mutex<RequestMemory>>>,
     _permit: Option<Arc<HeldPermit>>,
 }
 
-/// What this task has reserved and [holds](holding), for a read that continues if the task is dropped.
-pub fn hold_for_read() -> HeldByRead {
-    HeldByRead {
+/// What this task has reserved and [holds](holding), for a read or write that continues if the task is dropped, or ends.
+pub fn hold_until_done() -> HeldUntilDone {
+    HeldUntilDone {
         _memory: REQUEST.try_with(Arc::clone).ok(),
         _permit: HELD.try_with(Arc::clone).ok(),
     }
@@ -278,9 +278,17 @@ pub async fn of_request<F: Future>(request: F) -> (F::Output, Reserved) {
     REQUEST.scope(Arc::new(Mutex::new(memory)), request).await
 }
 
-/// Takes what the request of this task has reserved.
+/// Takes what the request of this task has reserved; nothing if reads or writes of the request have not ended, which
+/// keep it.
 fn take() -> Reserved {
-    of_this_request(|request| std::mem::take(&mut request.reserved)).unwrap_or_default()
+    let take = |request: &Arc<Mutex<RequestMemory>>| {
+        if Arc::strong_count(request) > 1 {
+            return Reserved::default();
+        }
+        let mut request = request.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut request.reserved)
+    };
+    REQUEST.try_with(take).unwrap_or_default()
 }
 
 /// Reserves `bytes` more for the request of this task, until its response has been sent. A request waits up to 2 s in
@@ -386,7 +394,9 @@ pub async fn fit_response(bytes: u64) -> Result<(), Busy> {
     }
     let reserved = take().for_response(bytes).await?;
     let kept = of_this_request(|request| {
-        request.reserved = reserved;
+        if let Some(permit) = reserved.0 {
+            request.reserved.add(permit);
+        }
         request.page = None;
     });
     kept.ok_or(Busy)

@@ -274,7 +274,9 @@ class Client:
             raise QlessError(error.code, details if isinstance(details, dict) else {}) from None
         results, errors = answer["results"], answer.get("errors")
         if isinstance(results, list) and errors:
-            return [QlessError(200, error) if error else one for one, error in zip(results, errors)]
+            # Refused items have the result false, except in `complete`, which leaves them out.
+            done = iter(one for one in results if one is not False)
+            return [QlessError(200, error) if error else next(done) for error in errors]
         return results
 
     def _body(self, data: Any) -> dict[str, Any]:

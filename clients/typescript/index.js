@@ -37,7 +37,9 @@ export class Client {
     if (!response.ok) throw new QlessError(response.status, answer);
     const { results, errors } = answer;
     if (!Array.isArray(results) || !errors) return results;
-    return results.map((one, n) => (errors[n] ? new QlessError(200, errors[n]) : one));
+    // Refused items have the result false, except in `complete`, which leaves them out.
+    const done = results.filter((one) => one !== false).values();
+    return errors.map((error) => (error ? new QlessError(200, error) : done.next().value));
   }
 
   claim(queue, query = {}) {

@@ -121,7 +121,9 @@ class TypedClients(WithServer):
         self.assertTrue(client.queue("a/b ü")["paused"])
         self.assertIsNone(client.claim("a/b ü"))
         client.resume("a/b ü")
-        self.assertEqual(client.complete("a/b ü", {"id": "one", "meta": 1, "next": "more"}), "one")
+        items = [{"id": "two", "meta": 0}, {"id": "one", "meta": 1, "next": "more"}]
+        refused, done = client.complete("a/b ü", items)
+        self.assertEqual((refused.code, done), ("not_running", "one"))
         self.assertEqual(client.claim_from({"queues": ["empty", "more"]})["id"], "one")
         self.assertEqual(client.tag({"id": "one", "tags": ["u"]}), ["t", "u"])
         self.assertEqual(client.untag({"id": "one", "tags": ["u"]}), ["t"])
@@ -168,7 +170,8 @@ const [refused, kept] = await client.heartbeat("a/b", ["two", "one"]);
 assert.ok(refused instanceof QlessError && refused.code === "not_running" && kept === 60);
 await assert.rejects(client.complete("a/b", { id: "two", meta: 0 }), { code: "not_running", status: 409 });
 assert.deepEqual((await client.jobs(["one", "none"])).map((job) => job?.id), ["one", undefined]);
-assert.equal(await client.complete("a/b", { id: "one", meta: 1, next: "more" }), "one");
+const [undone, done] = await client.complete("a/b", [{ id: "two", meta: 0 }, { id: "one", meta: 1, next: "more" }]);
+assert.deepEqual([undone.code, done], ["not_running", "one"]);
 assert.equal((await client.claimFrom({ queues: ["none", "more"] })).id, "one");
 assert.deepEqual(await client.jobsByState("running", "more", { limit: 1, full: false }), ["one"]);
 await client.setOption("heartbeat", 5);

@@ -3,6 +3,7 @@
 use crate::engine::model::job::EffectiveState;
 use crate::engine::tokens::TokenError;
 use crate::memory::Busy;
+use crate::store::StoreError;
 
 /// Bytes that one response may have. Queries that list jobs check their sizes before they load them.
 pub const RESPONSE_BYTES_MAX: usize = 64 << 20;
@@ -149,15 +150,15 @@ impl From<Busy> for Error {
     }
 }
 
-impl From<crate::store::StoreError> for Error {
-    fn from(error: crate::store::StoreError) -> Self {
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
         if error.is_disk_full() {
             Error::Full
         } else if error.is_too_long() {
             Error::NameTooLong
-        } else if matches!(error, crate::store::StoreError::TransactionTooLarge) {
+        } else if matches!(error, StoreError::TransactionTooLarge) {
             Error::Oversized
-        } else if matches!(error, crate::store::StoreError::Busy) {
+        } else if matches!(error, StoreError::Busy | StoreError::Grown) {
             Error::Busy
         } else if error.is_outage() || error.is_conflict() || error.is_slow() {
             Error::Unavailable

@@ -12,6 +12,7 @@ use crate::engine::maintenance::{Done, SystemRequest, SystemTask};
 use crate::engine::unit_of_work::transaction::{Verb, WriteRequest};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::{BYTES_PER_WEIGHT, Engine, WEIGHT_OF_SEARCH, write_timeout};
+use crate::memory::hold_until_done;
 use crate::store::StoreError;
 use crate::traces::Trace;
 
@@ -36,12 +37,13 @@ impl Engine {
                 + needs.bytes / BYTES_PER_WEIGHT
                 + needs.relations
                 + needs.searches * WEIGHT_OF_SEARCH,
-            load: 0,
+            loaded_weight: 0,
             needs,
             now,
             task,
             actor: self.1.clone(),
             trace: Trace::current(),
+            held: hold_until_done(),
         });
         let is_shared = self.readers().is_shared();
         async move {
@@ -79,10 +81,11 @@ impl Engine {
             needs: Needs::default(),
             now,
             weight: 1,
-            load: 0,
+            loaded_weight: 0,
             task,
             actor: self.1.clone(),
             trace: Trace::NONE,
+            held: hold_until_done(),
         });
         let written = written(waiting, receiver);
         match is_limited {
@@ -110,4 +113,46 @@ async fn written<T>(
         waiting.await?;
     }
     receiver.await.map_err(|_| StoreError::Stopped)?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, mpsc};
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::engine::engine_without_tasks;
+    use crate::memory::{holding, of_request, reserve, reserved};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_a_request_holds_is_released_when_its_writes_have_ended() {
+        let engine = engine_without_tasks().await;
+        let (open, gate) = mpsc::channel::<()>();
+        let occupied = engine.write(Needs::default(), None, 1, move |_| {
+            gate.recv().ok();
+            Ok(())
+        });
+        let permits = Arc::new(Semaphore::new(1));
+        let permit = Arc::clone(&permits).try_acquire_owned().unwrap();
+        let before = reserved();
+        let mut request = Box::pin(of_request(async {
+            reserve(1_000).await.unwrap();
+            let write = async { engine.write(Needs::default(), None, 1, |_| Ok(())).await };
+            holding(permit, write).await
+        }));
+        assert!(futures::poll!(&mut request).is_pending());
+        // The client disconnects.
+        drop(request);
+        assert_eq!(
+            (permits.available_permits(), reserved() - before),
+            (0, 1_000)
+        );
+        open.send(()).unwrap();
+        occupied.await.unwrap();
+        let later = engine.write(Needs::default(), None, 1, |_| Ok(()));
+        later.await.unwrap();
+        assert_eq!((permits.available_permits(), reserved() - before), (1, 0));
+        engine.close().await;
+    }
 }

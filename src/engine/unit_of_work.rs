@@ -94,8 +94,9 @@ struct LoadedRecurring {
 pub struct WantedJobs {
     pub queue: QueueId,
     pub count: usize,
-    /// The limit on running jobs of the queue, if any, when the claims began. Another server's change can reach
-    /// [`UnitOfWork::config`] at any time, and would separate the statements from their results.
+    /// The limit on running jobs of the queue, if any, when the claims began. It is kept because it decides how many
+    /// statements there are: if another server changed [`UnitOfWork::config`] meanwhile, results would be assigned to the
+    /// wrong statements.
     pub limit: Option<usize>,
 }
 
@@ -152,7 +153,7 @@ pub struct UnitOfWork {
     /// The size in bytes of the texts of the jobs as they were loaded.
     loaded_bytes: usize,
     removed: Vec<(Job, i64)>,
-    /// Dependencies `(job, needs)` to add (true) or remove.
+    /// Dependencies `(job, dependency)` to add (true) or remove.
     changed_dependencies: HashMap<(i64, i64), bool, RandomState>,
     /// What else is removed, before dependencies are added.
     removed_dependencies: dependencies::RemovedDependencies,

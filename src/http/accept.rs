@@ -11,8 +11,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -26,23 +27,21 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
-use super::connections::{ConnectionGuard, Connections};
+use super::connections::{Connection, ConnectionGuard, Connections};
 use super::io::{BufferedStream, TimedRequestBody, TrackedResponseBody, TrackedSocket};
 use super::limits::Limits;
 use super::proxies::Proxies;
 use super::tls::{Tls, is_plain, refuse_plain};
-use crate::memory;
+use crate::memory::{self, Reserved};
 use crate::metrics::Gauge;
 use crate::request::{BasePath, Https};
 
 /// The pause after the system failed to accept a connection, for example without free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Maximum size of a request's header, including its first line.
+/// Maximum size of a request's header, including its first line, and of a connection's buffer for what the client sends.
+/// The connection keeps the buffer until it ends.
 const HEADER_BYTES_MAX: usize = 128 << 10;
-
-/// Maximum size of a connection's buffer for what the client sends. The connection keeps it until it ends.
-const BUFFER_BYTES_MAX: usize = HEADER_BYTES_MAX + (8 << 10);
 
 /// How long a client may be silent before the system asks whether it is still there, and the time between two attempts.
 const KEEPALIVE: Duration = Duration::from_secs(60);
@@ -237,6 +236,10 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
         request.extensions_mut().insert(ConnectInfo(peer));
         let hsts = shared.hsts.as_ref();
         let hsts = hsts.filter(|_| Https::is_set(request.extensions()));
+        // The limit of hyper for headers is not set, because it would also apply to trailers, of which hyper otherwise
+        // keeps up to 16 KiB. Its buffer can hold more than the longest header.
+        let has_too_long_header = connection.header_bytes() > HEADER_BYTES_MAX
+            && header_bytes(&request) > HEADER_BYTES_MAX;
         let response = memory::of_request(shared.router.clone().call(request));
         async move {
             // hyper can process the next request before it has sent the responses to previous ones, of which it keeps
@@ -246,6 +249,9 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
                 false => Poll::Pending,
             })
             .await;
+            if has_too_long_header {
+                return Ok(too_long_header(connection));
+            }
             if is_pipelined {
                 // hyper runs up to 16 requests that have arrived together before other connections.
                 yield_now().await;
@@ -267,8 +273,7 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
         }
     });
     let mut http = http1::Builder::new();
-    http.max_header_size(HEADER_BYTES_MAX);
-    http.max_buf_size(BUFFER_BYTES_MAX);
+    http.max_buf_size(HEADER_BYTES_MAX);
     let stream = TokioIo::new(BufferedStream::new(stream, connection));
     let mut serving = pin!(http.serve_connection(stream, service));
     let outcome = tokio::select! {
@@ -281,6 +286,25 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
     if let Err(error) = outcome {
         log_end(&error);
     }
+}
+
+/// The size of a request's header as clients usually write it.
+fn header_bytes(request: &Request) -> usize {
+    let version = "  HTTP/1.1\r\n\r\n".len();
+    let uri = request.uri();
+    let target = uri.path_and_query().map_or(0, |it| it.as_str().len());
+    let lines = request.headers().iter();
+    let lines = lines.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    request.method().as_str().len() + target + version + lines.sum::<usize>()
+}
+
+fn too_long_header(connection: &Arc<Connection>) -> Response<TrackedResponseBody> {
+    let body = TrackedResponseBody::new(Body::empty(), Reserved::default(), Arc::clone(connection));
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
+    response
 }
 
 pub fn log_end(error: &impl Display) {

@@ -1,6 +1,6 @@
 //! The open connections: limits on their number and their time, and the choice of connections to close for a new one.
 //!
-//! A connection records only its phase, as one atomic store. One task checks all connections twice a second and closes
+//! A connection records its phase and the sizes of what it holds in atomic values. One task checks all connections twice a second and closes
 //! every one that exceeds a limit, so headers, idle connections and slow readers need no timers.
 
 mod encrypted;
@@ -145,6 +145,11 @@ impl Connection {
         }
         let headers = self.totals.headers.fetch_add(added, Ordering::Relaxed);
         headers + added <= self.totals.headers_max
+    }
+
+    /// Bytes that have arrived with the header of the current request, among them possibly a part of its body.
+    pub fn header_bytes(&self) -> usize {
+        self.header.load(Ordering::Relaxed)
     }
 
     /// Called when encrypted bytes have arrived. Returns whether there is room for them until they are decrypted.

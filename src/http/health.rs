@@ -98,8 +98,8 @@ async fn live(State(health): State<Health>) -> Response {
     response((!health.engine.can_write()).then_some(NOT_WRITABLE))
 }
 
-/// `GET /health/ready`: whether a load balancer should send requests here. The server listens only after it has run
-/// the migrations.
+/// `GET /health/ready`: whether a load balancer should send requests here. The server accepts requests only after it
+/// has run the migrations.
 async fn ready(State(health): State<Health>) -> Response {
     if health.stopping.is_cancelled() {
         return response(Some("the server is stopping\n"));

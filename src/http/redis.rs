@@ -110,7 +110,7 @@ struct Client<'a, S> {
     reader: Reader,
     /// Whether a part of a command has arrived.
     is_inside: bool,
-    /// The memory of the bytes of an incomplete command beyond [`SMALL_MAX`].
+    /// The memory of the bytes of an incomplete command beyond [`SMALL_MAX`], and of their copy.
     large: Reserved,
 }
 
@@ -146,13 +146,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
                             false => READ_BYTES,
                         });
                     }
+                    if self.session.is_revoked() {
+                        break;
+                    }
                     login_until = self.login_until(login_until, login);
                 }
                 () = mailbox.arrived.notified() => {}
                 () = mailbox.overflow.cancelled() => return Err(overflow()),
                 _ = credentials.changed() => {
-                    // The client's token was replaced.
-                    if self.session.is_anonymous() && login_until.is_none() {
+                    if self.session.is_revoked() {
                         break;
                     }
                 }
@@ -224,7 +226,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
             self.input = BytesMut::from(&*self.input);
         }
         let arrived = self.reader.arrived() + self.input.len();
-        let large = arrived.saturating_sub(SMALL_MAX);
+        // Twice, because the arguments are copied as text.
+        let large = 2 * arrived.saturating_sub(SMALL_MAX);
         if self.large.grow_to(large).await.is_err() {
             let why = "ERR other requests occupy the memory for large requests";
             return self.refuse(why).await;

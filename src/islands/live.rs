@@ -82,21 +82,21 @@ pub fn Live(
     /// The number of the feed's state that the page shows.
     seq: u64,
 ) -> impl IntoView {
-    let link = RwSignal::new(LiveState::Connecting);
+    let state = RwSignal::new(LiveState::Connecting);
     let clock_warning = RwSignal::new(String::new());
     let pending = RwSignal::new(String::new());
-    Effect::new(move |_| wire::start(link, clock_warning, pending, now, seq));
-    let paused = move || link.get() == LiveState::Paused;
+    Effect::new(move |_| wire::start(state, clock_warning, pending, now, seq));
+    let paused = move || state.get() == LiveState::Paused;
     view! {
         <span
-            class="group flex items-center gap-1.5 text-sm text-muted data-[link=Stale]:font-semibold data-[link=Stale]:text-stalled unscripted:invisible"
-            data-link=move || link.get().word()
+            class="group flex items-center gap-1.5 text-sm text-muted data-[state=Stale]:font-semibold data-[state=Stale]:text-stalled unscripted:invisible"
+            data-state=move || state.get().word()
         >
             <span
-                class="size-2 rounded-full border-2 border-current group-data-[link=Live]:border-complete group-data-[link=Live]:bg-complete"
+                class="size-2 rounded-full border-2 border-current group-data-[state=Live]:border-complete group-data-[state=Live]:bg-complete"
                 aria-hidden="true"
             ></span>
-            <span role="status" title=move || link.get().about()>{move || link.get().word()}</span>
+            <span role="status" title=move || state.get().about()>{move || state.get().word()}</span>
             // Without a warning, the element stays in the page with an empty title.
             <span
                 class="font-semibold text-stalled max-lg:absolute max-lg:top-full max-lg:right-0 max-lg:border max-lg:bg-card max-lg:px-3 max-lg:py-0.5 [&[title='']]:hidden"

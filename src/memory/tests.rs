@@ -85,7 +85,7 @@ async fn what_a_read_holds_is_released_when_the_read_has_ended() {
     let permit = |of: &Arc<Semaphore>| Arc::clone(of).try_acquire_owned().unwrap();
     let read = of_request(holding(permit(&outer), async {
         reserve(1_000).await.unwrap();
-        holding(permit(&inner), async { hold_for_read() }).await
+        holding(permit(&inner), async { hold_until_done() }).await
     }));
     let (read, reserved) = read.await;
     drop(reserved);
@@ -99,9 +99,19 @@ async fn what_a_read_holds_is_released_when_the_read_has_ended() {
         (1, 1)
     );
 
+    let request = of_request(async {
+        reserve(1_000).await.unwrap();
+        hold_until_done()
+    });
+    let (read, reserved) = request.await;
+    assert_eq!(reserved.bytes(), 0);
+    assert_eq!(free(), MEMORY_MAX - 1_000, "the read is not over");
+    drop(read);
+    assert_eq!(free(), MEMORY_MAX);
+
     let mut request = Box::pin(of_request(async {
         reserve(1_000).await.unwrap();
-        let read = hold_for_read();
+        let read = hold_until_done();
         tokio::spawn(async move {
             tokio::task::yield_now().await;
             drop(read);

@@ -39,7 +39,7 @@ pub struct Api {
 }
 
 /// A response or an error.
-type Outcome = Result<Response, ApiError>;
+type HandlerResult = Result<Response, ApiError>;
 
 /// All routes of Jobq.
 pub fn router(api: Api) -> Router {
@@ -84,7 +84,7 @@ impl request::Api for Api {
 }
 
 /// `GET /api/v0/queue`
-async fn queues(api: Api, _: Call) -> Outcome {
+async fn queues(api: Api, _: Call) -> HandlerResult {
     let _permit = long_list::of_queues(&api.engine).await?;
     poll_blocking_if_many(api.engine.known_queues().count(), async {
         let queues = api.engine.record_queues().await?;
@@ -95,21 +95,21 @@ async fn queues(api: Api, _: Call) -> Outcome {
 }
 
 /// `POST /api/v0/queue`
-async fn create_queue(api: Api, call: Call) -> Outcome {
+async fn create_queue(api: Api, call: Call) -> HandlerResult {
     let name = call.name()?;
     let id = api.engine.create_queue(&name).await?;
     Ok(json(&QueueView { id, name: &name }))
 }
 
 /// `DELETE /api/v0/queue/{queue}`
-async fn delete_queue(api: Api, call: Call) -> Outcome {
+async fn delete_queue(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue(&api.engine).await?;
     api.engine.delete_queue(&queue).await?;
     Ok(json(&json!({})))
 }
 
 /// `GET /api/v0/queue/{queue}/job`
-async fn list(api: Api, call: Call) -> Outcome {
+async fn list(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue(&api.engine).await?;
     let (after, limit) = call.page()?;
     let page = api.engine.records(&queue, after, limit).await?;
@@ -118,17 +118,17 @@ async fn list(api: Api, call: Call) -> Outcome {
 }
 
 /// `POST /api/v0/queue/{queue}/query_jobs`
-async fn query(api: Api, call: Call) -> Outcome {
+async fn query(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue(&api.engine).await?;
-    let (query, limit) = call.query()?;
+    let (query, limit) = call.query().await?;
     let found = api.engine.query_records(&queue, &query, limit).await?;
     Ok(jobs(&found, None)?)
 }
 
 /// `POST /api/v0/queue/{queue}/poll_job`
-async fn poll(api: Api, call: Call) -> Outcome {
+async fn poll(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue(&api.engine).await?;
-    let (query, state) = call.poll()?;
+    let (query, state) = call.poll().await?;
     let claimed = api.engine.poll_record(&queue, &query, state).await?;
     Ok(job(&claimed.ok_or(ApiError::NotFound("no job matches"))?))
 }
@@ -138,33 +138,33 @@ async fn create_record(
     api: &Api,
     queue: &Arc<Queue>,
     (payload, state): (String, String),
-) -> Outcome {
+) -> HandlerResult {
     let created = api.engine.create_record(queue, payload, state);
     Ok(job(&created.await?))
 }
 
 /// `POST /api/v0/queue/{queue}/job`
-async fn create(api: Api, call: Call) -> Outcome {
+async fn create(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue(&api.engine).await?;
-    create_record(&api, &queue, call.new_job()?).await
+    create_record(&api, &queue, call.new_job().await?).await
 }
 
 /// `POST /api/v0/job/create`: clients of the original server send `{"payload": …, "state": …}`; its first client sends
 /// only the payload.
-async fn create_in_default_queue(api: Api, call: Call) -> Outcome {
+async fn create_in_default_queue(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue(&api.engine).await?;
-    create_record(&api, &queue, call.new_job_or_payload()?).await
+    create_record(&api, &queue, call.new_job_or_payload().await?).await
 }
 
 /// `GET /api/v0/queue/{queue}/job/{id}`
-async fn get(api: Api, call: Call) -> Outcome {
+async fn get(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue(&api.engine).await?;
     let found = api.engine.record_by_id(&queue, call.id()?).await?;
     Ok(job(&found.ok_or_else(|| call.no_such_job())?))
 }
 
 /// `DELETE /api/v0/queue/{queue}/job/{id}`
-async fn delete(api: Api, call: Call) -> Outcome {
+async fn delete(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue(&api.engine).await?;
     // An invalid ID names no job, and deleting a missing job succeeds.
     if let Ok(id) = call.id() {
@@ -174,9 +174,9 @@ async fn delete(api: Api, call: Call) -> Outcome {
 }
 
 /// `POST /api/v0/queue/{queue}/job/{id}/state`
-async fn advance(api: Api, call: Call) -> Outcome {
+async fn advance(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue(&api.engine).await?;
-    let (id, (old, new)) = (call.id()?, call.state_change()?);
+    let (id, (old, new)) = (call.id()?, call.state_change().await?);
     match api.engine.advance_record(&queue, id, old, new).await? {
         CompareAndSet::Done(record) => Ok(job(&record)),
         CompareAndSet::Differs(record) => {
@@ -186,8 +186,8 @@ async fn advance(api: Api, call: Call) -> Outcome {
 }
 
 /// `POST /api/v0/queue/{queue}/job/{id}/event`
-async fn append(api: Api, call: Call) -> Outcome {
+async fn append(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue(&api.engine).await?;
-    let (id, event) = (call.id()?, call.event()?);
+    let (id, event) = (call.id()?, call.event().await?);
     Ok(job(&api.engine.append_event(&queue, id, event).await?))
 }

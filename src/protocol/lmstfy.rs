@@ -59,7 +59,7 @@ pub struct Api {
 }
 
 /// A response or an error.
-type Outcome = Result<Response, ApiError>;
+type HandlerResult = Result<Response, ApiError>;
 
 /// All routes of lmstfy.
 pub fn router(api: Api) -> Router {

@@ -62,7 +62,7 @@ pub struct Api {
     pub streams: Gauge,
 }
 
-type Outcome = Result<Results, ApiError>;
+type HandlerResult = Result<Results, ApiError>;
 
 /// All routes of qless, at the root.
 pub fn router(api: Api) -> Router {
@@ -143,7 +143,7 @@ pub fn internal_error() -> impl IntoResponse {
 fn on<F, Fut>(method: MethodFilter, handler: F) -> MethodRouter<Api>
 where
     F: Fn(Api, Call) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Outcome> + Send,
+    Fut: Future<Output = HandlerResult> + Send,
 {
     routing::on(
         method,
@@ -162,7 +162,7 @@ where
 fn claim_routes<F, Fut>(handler: F) -> MethodRouter<Api>
 where
     F: Fn(Api, Call) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Outcome> + Send,
+    Fut: Future<Output = HandlerResult> + Send,
 {
     on(GET.or(POST), handler)
         .head(async || ([(header::ALLOW, "GET,POST")], ApiError::MethodNotAllowed))

@@ -41,7 +41,7 @@ pub struct Api {
 }
 
 /// A response or an error.
-type Outcome = Result<Response, ApiError>;
+type HandlerResult = Result<Response, ApiError>;
 
 /// All routes of Relay.
 pub fn router(api: Api) -> Router {
@@ -82,14 +82,14 @@ impl request::Api for Api {
 }
 
 /// `POST /v2/queues/jobs`
-async fn enqueue(api: Api, call: Call) -> Outcome {
+async fn enqueue(api: Api, call: Call) -> HandlerResult {
     let jobs = call.jobs().await?;
     api.engine.enqueue(jobs, call.mode()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
 /// `GET /v2/queues/{queue}/jobs`: claims available jobs, without waiting for more.
-async fn next(api: Api, call: Call) -> Outcome {
+async fn next(api: Api, call: Call) -> HandlerResult {
     let count = call.requested_jobs()?.min(NEXT_MAX);
     let queue = call.queue()?;
     let claim = Claim::of(queue.clone(), "", usize::try_from(count).unwrap_or(1));
@@ -103,7 +103,7 @@ async fn next(api: Api, call: Call) -> Outcome {
 }
 
 /// `GET /v2/queues/{queue}/jobs/{id}`
-async fn get(api: Api, call: Call) -> Outcome {
+async fn get(api: Api, call: Call) -> HandlerResult {
     let queue: QueueKey = call.queue()?;
     let job = api.engine.job_in(&queue, call.id()?).await?;
     let job = job.ok_or(ApiError::NoSuchJob)?;
@@ -112,34 +112,34 @@ async fn get(api: Api, call: Call) -> Outcome {
 }
 
 /// `HEAD /v2/queues/{queue}/jobs/{id}`
-async fn exists(api: Api, call: Call) -> Outcome {
+async fn exists(api: Api, call: Call) -> HandlerResult {
     let job = api.engine.job_in(&call.queue()?, call.id()?).await?;
     job.ok_or(ApiError::NoSuchJob)?;
     Ok(StatusCode::OK.into_response())
 }
 
 /// `DELETE /v2/queues/{queue}/jobs/{id}`
-async fn delete(api: Api, call: Call) -> Outcome {
+async fn delete(api: Api, call: Call) -> HandlerResult {
     let ids = vec![call.id()?.to_owned()];
     api.engine.delete(call.queue()?, ids).await?;
     Ok(StatusCode::OK.into_response())
 }
 
 /// `PATCH /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`
-async fn heartbeat(api: Api, call: Call) -> Outcome {
+async fn heartbeat(api: Api, call: Call) -> HandlerResult {
     api.engine.heartbeat_run(call.run()?, call.state()?).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
 /// `PUT /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`. Succeeds without a change if the run does not exist.
-async fn requeue(api: Api, call: Call) -> Outcome {
+async fn requeue(api: Api, call: Call) -> HandlerResult {
     let (run, jobs) = (call.run()?, call.jobs().await?);
     api.engine.requeue_run(run, jobs, call.mode()).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
 /// `DELETE /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`
-async fn complete(api: Api, call: Call) -> Outcome {
+async fn complete(api: Api, call: Call) -> HandlerResult {
     api.engine.complete_run(call.run()?).await?;
     Ok(StatusCode::OK.into_response())
 }

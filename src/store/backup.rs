@@ -26,7 +26,7 @@ pub enum BackupError {
     #[error("{0}")]
     Store(#[from] StoreError),
     #[error(
-        "PostgreSQL databases are backed up with pg_dump or by archiving, and restored with pg_restore; see docs/operations.md"
+        "PostgreSQL databases are backed up with pg_dump or by archiving, and restored with pg_restore; see docs/postgres.md"
     )]
     Postgres,
     #[error("{0} is a temporary database that only its server can open")]

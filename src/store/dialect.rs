@@ -11,6 +11,7 @@
 //! | `{skip_locked:j}` | the same, but lock only the rows of table `j` of a join |
 //! | `{locked}` | ends a `SELECT`: lock its rows, waiting for locked ones |
 //! | `{locked:j}` | the same, but lock only the rows of table `j` of a join |
+//! | `{indexed_by:i}` | follows a table: SQLite must use the index `i` |
 //! | `{running}` | the number with this name in [`Settings::constants`](super::Settings::constants) |
 
 use std::borrow::Cow;
@@ -23,7 +24,8 @@ use super::constant_cache::{ConstantCache, TextKey, text_key};
 pub enum Dialect {
     Sqlite(RowBinding),
     Postgres {
-        /// Whether the database supports `SKIP LOCKED`.
+        /// Whether `{skip_locked}` skips locked rows: not if the database does not support `SKIP LOCKED`, or for a read
+        /// outside of a transaction.
         skip_locked: bool,
     },
 }
@@ -137,6 +139,7 @@ impl Dialect {
             {
                 match macro_text.split(':').next() {
                     Some("skip_locked" | "locked") => self.lock(&mut out, macro_text),
+                    Some("indexed_by") => self.choose_index(&mut out, macro_text),
                     _ => out.push_str(&constant(macro_text)),
                 }
                 after
@@ -196,6 +199,14 @@ impl Dialect {
             _ => "text",
         };
         format!("({alias}value->>{number})::{kind}")
+    }
+
+    /// Names the index that SQLite must use.
+    fn choose_index(self, out: &mut String, macro_text: &str) {
+        if let (Dialect::Sqlite(_), Some((_, index))) = (self, macro_text.split_once(':')) {
+            out.push_str("INDEXED BY ");
+            out.push_str(index);
+        }
     }
 
     /// Writes the locking clause of a `SELECT`. SQLite has a single writer and needs none.
@@ -333,6 +344,14 @@ mod tests {
         let waits = "SELECT n FROM t {locked}";
         assert_eq!(without.expand(waits), "SELECT n FROM t FOR UPDATE");
         assert_eq!(SQLITE.expand(waits), "SELECT n FROM t ");
+    }
+
+    #[test]
+    fn sqlite_uses_the_named_index() {
+        let sql = "SELECT seq FROM jobs {indexed_by:jobs_due} WHERE true";
+        let expected = "SELECT seq FROM jobs INDEXED BY jobs_due WHERE true";
+        assert_eq!(SQLITE.expand(sql), expected);
+        assert_eq!(PG.expand(sql), "SELECT seq FROM jobs  WHERE true");
     }
 
     #[test]

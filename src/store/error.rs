@@ -63,6 +63,11 @@ pub enum StoreError {
     /// connection. Nothing was changed.
     #[error("too many requests are queued; try again")]
     Busy,
+    /// The rows of a read have grown much since they were measured ([`Statement::measured`]). Nothing was changed.
+    ///
+    /// [`Statement::measured`]: crate::store::Statement::measured
+    #[error("the rows have changed; try again")]
+    Grown,
     /// Written data may not be on the disk, so the server must stop.
     #[error("{0}")]
     Lost(&'static str),

@@ -58,7 +58,7 @@ pub trait GroupRunner: Send + 'static {
     fn weight(request: &Self::Request) -> usize;
 
     /// Of requests that were too large together: what this one loaded, in units of weight.
-    fn load(request: &Self::Request) -> usize;
+    fn loaded_weight(request: &Self::Request) -> usize;
 
     /// Whether the request shares its transaction.
     fn sharing(request: &Self::Request) -> Sharing;
@@ -212,7 +212,7 @@ impl<S: Send + 'static> Writer<S> {
     }
 
     /// Queues a request, as soon as there is room. The request runs even if the caller stops waiting for its result,
-    /// unless it is large, or too large together with others, and has not begun.
+    /// unless it has not begun and is a claim, is large, or was too large together with others.
     pub async fn submit(&self, request: S) -> Result<(), StoreError> {
         self.queue.send(request).await
     }

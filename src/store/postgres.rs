@@ -16,7 +16,7 @@ use sqlx::{
 use tokio::time::timeout;
 
 use combined::{in_one_statement, merged};
-use late::{KnownState, WITHOUT_LOCKS};
+use late::{KnownState, WITHOUT_SKIP_LOCKED};
 pub use listener::Listener;
 pub use readers::Readers;
 use reserve::Reserve;
@@ -24,7 +24,7 @@ use reserve::Reserve;
 use super::address::postgres_options;
 use super::dialect::Dialect;
 use super::pooled::SendMode;
-use super::rows::{Arg, Row, Statement, StatementResult};
+use super::rows::{Arg, BytesLeft, Row, Statement, StatementResult};
 use super::{Begin, Durability, Settings, SharedState, StoreError, VERSION, migrations};
 use crate::traces::{POSTGRES, StatementSpan};
 
@@ -231,7 +231,7 @@ impl Connection {
         batch: Vec<Statement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
         match self.late {
-            Some(_) => self.run_here(batch, WITHOUT_LOCKS).await,
+            Some(_) => self.run_here(batch, WITHOUT_SKIP_LOCKED).await,
             None => self.run(batch).await,
         }
     }
@@ -299,7 +299,8 @@ impl Connection {
             false => self.end("COMMIT").await,
         };
         match committed {
-            Err(error) if error.is_outage() => Err(StoreError::InDoubt),
+            // PgBouncer reports a lost connection with an error of class 08.
+            Err(error) if error.is_outage() || error.is_connection() => Err(StoreError::InDoubt),
             Err(error) => Err(error),
             Ok(()) => Ok(()),
         }
@@ -413,11 +414,18 @@ async fn run_statement(
     let query = sqlx::query_with(text, arguments).persistent(persistent);
     let mut stream = connection.fetch_many(query);
     let mut result = StatementResult::default();
+    let mut left = BytesLeft::of(statement.bytes_max);
     while let Some(part) = stream.try_next().await? {
         let part: Either<PgQueryResult, PgRow> = part;
         match part {
             Either::Left(done) => result.affected = done.rows_affected(),
-            Either::Right(row) => result.rows.push(Row::Postgres(row)),
+            Either::Right(row) => {
+                let row = Row::Postgres(row);
+                if let Some(left) = &mut left {
+                    left.count(&row)?;
+                }
+                result.rows.push(row);
+            }
         }
     }
     Ok(result)

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::postgres::{self, Listener};
 use super::rows::{Row, Statement, StatementResult};
 use super::{SharedState, StoreError, sqlite};
-use crate::memory::hold_for_read;
+use crate::memory::hold_until_done;
 use crate::traces::{POSTGRES, SQLITE, StatementSpan};
 
 /// Maximum number of long reads at once, so that these never occupy the connections of the others.
@@ -219,6 +219,15 @@ impl Readers {
         Ok(rows(self.read(vec![statement]).await?))
     }
 
+    /// Like [`Readers::rows`], for a statement that can take long ([`Readers::read_within`]).
+    pub async fn rows_within(
+        &self,
+        time: Duration,
+        statement: Statement,
+    ) -> Result<Vec<Row>, StoreError> {
+        Ok(rows(self.read_within(time, vec![statement]).await?))
+    }
+
     /// Like [`Readers::rows`], for a few rows with known keys ([`Readers::read_keyed`]).
     pub async fn keyed_rows(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         Ok(rows(self.read_keyed(vec![statement]).await?))
@@ -276,7 +285,7 @@ async fn read_long(
     readers: postgres::Readers,
     batch: Vec<Statement>,
 ) -> Result<Vec<StatementResult>, StoreError> {
-    let (abandoned, held) = (CancellationToken::new(), hold_for_read());
+    let (abandoned, held) = (CancellationToken::new(), hold_until_done());
     let _caller = abandoned.clone().drop_guard();
     let reading = tokio::spawn(async move {
         let begins = async {

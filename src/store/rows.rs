@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rusqlite::types::Value;
 use serde::ser::{Serialize, SerializeSeq, Serializer};
-use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{Decode, Row as _, Sqlite, TypeInfo, ValueRef};
 
 use super::StoreError;
 use super::row_serializer::RowSerializer;
@@ -20,6 +20,8 @@ pub struct Statement {
     pub expected: Option<u64>,
     /// See [`Statement::combinable`].
     pub is_combinable: bool,
+    /// See [`Statement::measured`].
+    pub bytes_max: Option<usize>,
 }
 
 impl Statement {
@@ -29,6 +31,7 @@ impl Statement {
             args: args.into_iter().collect(),
             expected: None,
             is_combinable: false,
+            bytes_max: None,
         }
     }
 
@@ -42,7 +45,15 @@ impl Statement {
             args,
             expected: None,
             is_combinable: false,
+            bytes_max: None,
         }
+    }
+
+    /// Limits the texts of the rows, which had `bytes` bytes when they were measured, to twice that and 1 MiB, not counting
+    /// 1 KiB of each row: names are not measured. Other requests may have changed the rows since then, or added some.
+    pub fn measured(mut self, bytes: usize) -> Statement {
+        self.bytes_max = Some(bytes.saturating_mul(2).saturating_add(GROWTH_MAX));
+        self
     }
 
     /// Requires the statement to change exactly `rows` rows; otherwise the group fails with a conflict.
@@ -83,6 +94,33 @@ impl Statement {
     pub fn with(mut self, arg: impl Into<Arg>) -> Statement {
         self.args.push(arg.into());
         self
+    }
+}
+
+/// How much more than twice its size a result may have grown since it was measured, in bytes.
+pub const GROWTH_MAX: usize = 1 << 20;
+
+/// Bytes of a row that are not measured.
+const NAMES_BYTES: usize = 1 << 10;
+
+/// How many bytes the next rows of a statement may have ([`Statement::measured`]).
+pub struct BytesLeft(usize);
+
+impl BytesLeft {
+    /// `None` if the number is unlimited.
+    pub fn of(bytes_max: Option<usize>) -> Option<BytesLeft> {
+        bytes_max.map(BytesLeft)
+    }
+
+    /// Counts a row.
+    ///
+    /// # Errors
+    /// [`StoreError::Grown`].
+    pub fn count(&mut self, row: &Row) -> Result<(), StoreError> {
+        let counted = row.text_bytes().saturating_sub(NAMES_BYTES);
+        let left = self.0.checked_sub(counted);
+        self.0 = left.ok_or(StoreError::Grown)?;
+        Ok(())
     }
 }
 
@@ -253,6 +291,23 @@ impl Row {
             Row::Sqlite(row) => row.len(),
             Row::Postgres(row) => row.len(),
         }
+    }
+
+    /// The size of its texts in bytes.
+    pub fn text_bytes(&self) -> usize {
+        let bytes = |column| match self {
+            Row::Values(values) => match values.get(column)? {
+                Value::Text(text) => Some(text.len()),
+                _ => None,
+            },
+            Row::Sqlite(row) => {
+                let value = row.try_get_raw(column).ok()?;
+                let is_text = value.type_info().name() == "TEXT";
+                is_text.then(|| <&str as Decode<Sqlite>>::decode(value).map_or(0, str::len))
+            }
+            Row::Postgres(row) => Some(row.try_get_raw(column).ok()?.as_bytes().ok()?.len()),
+        };
+        (0..self.columns()).filter_map(bytes).sum()
     }
 
     pub fn int(&self, column: usize) -> Result<i64, StoreError> {

@@ -203,6 +203,13 @@ pub fn role(path: &str) -> Option<Role> {
     Some(action.role)
 }
 
+/// The field that tells the actions with this path apart, if there are several.
+pub fn deciding_field(path: &str) -> Option<&'static str> {
+    let path = segments(path);
+    let mut actions = ACTIONS.iter().filter(|action| action.has_path(&path));
+    actions.find_map(|action| Some(action.only_if?.0))
+}
+
 /// The audit name and the target of this form; `None` if it is posted to a path without forms.
 pub fn audited(form: &Form) -> Option<(String, Target)> {
     let path = segments(&form.request.path);

@@ -108,7 +108,7 @@ pub const OF_QUEUE: [OptionDescription; 3] = [
     OptionDescription {
         name: "max-concurrency",
         unit: Unit::Jobs,
-        about: "Maximum number of jobs of this queue that run at the same time; 0 means no limit.",
+        about: "Maximum number of jobs of this queue that run at the same time. 0 and numbers over 10,000 mean no limit.",
         effect: "Running jobs continue. Workers get the next job when fewer than this number are running.",
     },
 ];

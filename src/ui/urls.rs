@@ -167,9 +167,11 @@ pub fn operation(id: i64) -> String {
     format!("/ui/operations/{id}")
 }
 
-/// The confirmation of a bulk operation, with the user's input, and the list from which it was opened.
+/// The confirmation of a bulk operation, with the user's input, and the list from which it was opened. Selects no jobs if
+/// the search does not fit: without it, all jobs would be selected.
 pub fn confirm(request: &OperationRequest, typed: &str, from: &str) -> String {
-    let of = if request.all { "all" } else { "" };
+    let fits = has_room(&[&request.action, &request.q]);
+    let of = if request.all && fits { "all" } else { "" };
     let fields = [
         ("do", &*request.action),
         ("of", of),
@@ -187,9 +189,10 @@ pub fn search(text: &str) -> String {
     with_fields("/ui/jobs", [("q", text)])
 }
 
-/// All results of a search, as a file: `csv` or `jsonl`.
-pub fn export(text: &str, extension: &str) -> String {
-    with_fields(&format!("/ui/jobs.{extension}"), [("q", text)])
+/// All results of a search, as a file: `csv` or `jsonl`. `None` if the search does not fit into an address.
+pub fn export(text: &str, extension: &str) -> Option<String> {
+    let page = format!("/ui/jobs.{extension}");
+    has_room(&[text]).then(|| with_fields(&page, [("q", text)]))
 }
 
 pub fn namespace(name: &str) -> String {
@@ -230,6 +233,16 @@ pub fn recurring_in(queue: &str) -> String {
 
 /// Maximum length of an address made by [`with_fields`], in bytes, without the fragment.
 const ADDRESS_BYTES_MAX: usize = 8_000;
+
+/// Whether an address can contain these values, and short fields beside them.
+fn has_room(values: &[&str]) -> bool {
+    let mut encoded = String::new();
+    values.iter().for_each(|value| encode(value, &mut encoded));
+    encoded.len() + SHORT_FIELDS_BYTES <= ADDRESS_BYTES_MAX
+}
+
+/// Room for the path, and for the names of fields.
+const SHORT_FIELDS_BYTES: usize = 100;
 
 /// The form for a new recurring job, filled with these values.
 pub fn recurring_form(form: &RecurringForm) -> String {

@@ -30,7 +30,10 @@ async fn pause(engine: &Engine, reason: &str, until: Option<Time>) -> usize {
         by: "olga".into(),
         until,
     };
-    engine.pause_queues(&[q()], Some(pause)).await.unwrap()
+    engine
+        .pause_queues(&[q()], Some(pause), None)
+        .await
+        .unwrap()
 }
 
 /// The queue as it is stored.
@@ -104,8 +107,8 @@ async fn a_pause_of_a_client_has_no_end_and_keeps_the_reason() {
     assert_eq!(pause(&engine, "deploy", None).await, 0);
     assert_eq!(pause(&engine, "audit", None).await, 1);
     assert_eq!(shown(&engine).await.as_deref(), Some("audit"));
-    assert_eq!(engine.pause_queues(&[q()], None).await.unwrap(), 1);
-    assert_eq!(engine.pause_queues(&[q()], None).await.unwrap(), 0);
+    assert_eq!(engine.pause_queues(&[q()], None, None).await.unwrap(), 1);
+    assert_eq!(engine.pause_queues(&[q()], None, None).await.unwrap(), 0);
     assert_eq!(claimed(&engine).await.as_deref(), Some("a"));
     engine.close().await;
 }
@@ -152,7 +155,10 @@ async fn many_queues_are_paused_and_resume_in_batches() {
         until: Some(start.plus_seconds(5.0)),
         ..NewPause::default()
     };
-    assert_eq!(engine.pause_queues(&queues, Some(new)).await.unwrap(), 600);
+    assert_eq!(
+        engine.pause_queues(&queues, Some(new), None).await.unwrap(),
+        600
+    );
     let paused = || {
         let known = engine.known_queues().unordered().into_iter();
         known.filter(|queue| queue.pause.is_some()).count()

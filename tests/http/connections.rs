@@ -302,6 +302,22 @@ async fn a_header_has_up_to_128_kib() {
     }
 }
 
+/// They are kept until the body ends.
+#[tokio::test]
+async fn the_trailers_of_a_body_have_less_than_16_kib() {
+    let server = Server::with(&["--no-auth"]);
+    let head =
+        "PUT /api/ns/q HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n";
+    for (bytes, is_read) in [(16_000, true), (17_000, false)] {
+        let mut connection = Connection::to(&server).await;
+        let trailers = format!("x: {}\r\n\r\n", "v".repeat(bytes));
+        connection.write(format!("{head}{trailers}")).await;
+        let line = connection.read_until("\r\n").await;
+        let is_published = line.starts_with("HTTP/1.1 201 ");
+        assert_eq!(is_published, is_read, "{bytes}: {line}");
+    }
+}
+
 #[tokio::test]
 async fn a_header_has_up_to_100_lines() {
     let server = Server::with(&[]);

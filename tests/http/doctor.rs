@@ -121,6 +121,25 @@ async fn a_sound_installation_has_no_problems() {
 }
 
 #[tokio::test]
+async fn without_a_folder_for_temporary_files_the_check_sorts_beside_the_database() {
+    let installation = Installation::new();
+    let folder = installation.path("that's it");
+    fs::create_dir(&folder).unwrap();
+    let address = format!("sqlite://{}", folder.join("jobs.db").display());
+    let server = Server::at_url(&address, &[]);
+    server.stop().await;
+    let files = || fs::read_dir(&folder).unwrap().count();
+    let before = files();
+    let mut command = Server::program();
+    command.args(["doctor", "--database", &address]);
+    command.env("TMPDIR", installation.path("missing"));
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("ok       consistency"), "{text}");
+    assert_eq!(files(), before, "the files of the sorts are deleted");
+}
+
+#[tokio::test]
 async fn problems_are_found_and_change_the_exit_code() {
     let installation = Installation::new();
     installation.create_database().await;

@@ -192,8 +192,12 @@ fn default_name() -> String {
     format!("{host}-{}", std::process::id())
 }
 
+/// The longest lease. Longer ones would exceed the range of [`Instant`].
+pub const LEASE_MAX: Duration = Duration::from_hours(24 * 365);
+
 /// A lease that heartbeats extend. `None` if it has no length, so that it cannot be kept.
 pub fn lease(length: Duration, sent: Instant) -> Option<Lease> {
+    let length = length.min(LEASE_MAX);
     Some(Lease {
         length,
         until: sent + length,

@@ -24,6 +24,9 @@ const EVENTS_PER_PERIOD: u32 = 3;
 /// The response to a poll that finds nothing.
 const NOTHING: &str = "no job matches";
 
+/// The beginning of the error of a poll that finds only jobs whose logs are full.
+const LOG_FULL: &str = "the log of job ";
+
 #[derive(Debug)]
 pub struct Jobq {
     pub client: Client,
@@ -124,6 +127,11 @@ impl Jobq {
         match response {
             Ok(response) => self.job(queue, &response.text()).map(Some),
             Err(error) if error.message() == Some(NOTHING) => Ok(None),
+            // Another job may match later.
+            Err(error) if error.message().is_some_and(|it| it.starts_with(LOG_FULL)) => {
+                tracing::warn!(queue, %error, "a job that matches cannot be claimed");
+                Ok(None)
+            }
             Err(error) => {
                 if error.is_uncertain() {
                     self.without_response().push((queue.to_owned(), run));

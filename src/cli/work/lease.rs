@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, sleep_until};
 
-use super::api::{Api, HeartbeatResult};
+use super::api::{Api, HeartbeatResult, LEASE_MAX};
 use super::job::Job;
 use super::pace::Backoff;
 
@@ -39,8 +39,8 @@ pub async fn extend_until_lost(api: &Api, job: &Job) -> String {
             }
             HeartbeatResult::Extended(Some(extended)) => {
                 // Counted from before the heartbeat was sent, in `send_heartbeat`.
-                length = extended;
-                until = until.map(|_| Instant::now() + extended);
+                length = extended.min(LEASE_MAX);
+                until = until.map(|_| Instant::now() + length);
             }
         }
     }

@@ -63,6 +63,12 @@ impl Worker {
     pub async fn process(&self, job: &Job, superseded: &CancellationToken) -> JobEnd {
         let ended = match self.supervise(job, superseded).await {
             Ok(ended) => ended,
+            Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong => {
+                RunEnd::Outcome(ProgramOutcome::Fail(Failure {
+                    group: "payload".to_owned(),
+                    message: "the job does not fit into the environment of the program".to_owned(),
+                }))
+            }
             Err(error) => {
                 self.abort(format!("cannot run the program: {error}"));
                 RunEnd::HandBack

@@ -18,6 +18,9 @@ const VALUE_BYTES_MAX: usize = 4_096;
 pub const OPTIONS_BYTES_MAX: usize = 4 << 20;
 
 /// Options that can be set per queue, as `<queue>-<option>` (a heartbeat also as `heartbeat-<queue>`).
+/// The greatest value of `<queue>-max-concurrency` that limits the running jobs.
+const CONCURRENCY_MAX: usize = 10_000;
+
 const PER_QUEUE: [&str; 3] = ["heartbeat", "cutoff", "max-concurrency"];
 
 /// The options that the server uses, with their defaults. All are numbers.
@@ -179,11 +182,13 @@ impl Config {
         self.of_queue(|| format!("{queue}-cutoff"))
     }
 
-    /// The limit on running jobs of the queue, if any.
+    /// The limit on running jobs of the queue, if any. Claims count the running jobs, so larger numbers than
+    /// [`CONCURRENCY_MAX`] are no limit.
     pub fn concurrency_max(&self, queue: &str) -> Option<usize> {
         self.of_queue(|| format!("{queue}-max-concurrency"))
             .filter(|max| *max > 0.0)
             .map(whole)
+            .filter(|max| *max <= CONCURRENCY_MAX)
     }
 
     /// An option with a default, as a whole number; negative values count as 0.

@@ -12,6 +12,12 @@ pub use crate::engine::model::state::{EffectiveState, State};
 /// Maximum length of a qless name or ID, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
+/// Begins the failure group of jobs without retries left, followed by the name of the queue.
+const EXHAUSTED: &str = "failed-retries-";
+
+/// Maximum length of a failure group in bytes, except those that other protocols have stored.
+pub const FAILURE_GROUP_BYTES_MAX: usize = NAME_BYTES_MAX + EXHAUSTED.len();
+
 /// Whether a name consists of the characters that lmstfy allows in names of namespaces and queues: letters, digits,
 /// hyphens and underscores.
 pub fn is_plain_name(name: &str) -> bool {
@@ -240,7 +246,7 @@ impl Failure {
     /// The failure of a job that has no retries left.
     pub fn exhausted(queue: &str, worker: String, at: Time) -> Failure {
         Failure {
-            group: format!("failed-retries-{queue}"),
+            group: format!("{EXHAUSTED}{queue}"),
             message: exhausted_message(queue),
             worker,
             at,
@@ -249,7 +255,7 @@ impl Failure {
 
     /// Whether the job failed because it had no retries left.
     pub fn is_exhausted(&self) -> bool {
-        let queue = self.group.strip_prefix("failed-retries-");
+        let queue = self.group.strip_prefix(EXHAUSTED);
         queue.is_some_and(|queue| self.message == exhausted_message(queue))
     }
 }

@@ -108,12 +108,12 @@ macro_rules! job_bytes {
              + (SELECT count(*) FROM (SELECT 1 FROM dependencies AS d WHERE d.needs = j.seq LIMIT 101) AS b))"
         )
     };
-    // With its dependencies and dependents. Each counts as an ID of the greatest length, because to read the IDs would
+    // With its ID, and its dependencies and dependents. Each counts as an ID of the greatest length, because to read the IDs would
     // cost as much as to load the job. Short tags occupy four times their length.
     (with_edges) => {
         concat!(
             $crate::engine::model::job_columns::job_bytes!(),
-            " + 3 * octet_length(j.tags) + 255 * ((SELECT count(*) FROM dependencies WHERE job = j.seq)
+            " + octet_length(j.id) + 3 * octet_length(j.tags) + 255 * ((SELECT count(*) FROM dependencies WHERE job = j.seq)
              + (SELECT count(*) FROM dependencies WHERE needs = j.seq))"
         )
     };

@@ -65,7 +65,7 @@ impl Engine {
             let (fitting, bytes) = BatchSizer::fitting_bytes(&sizes);
             let (part, others) = rest.split_at(fitting);
             let _reserved = reserve_with_copy(bytes).await?;
-            let jobs = self.payloads(part).await?;
+            let jobs = self.payloads(part, bytes).await?;
             let versions: Vec<_> = jobs.iter().map(|job| (job.seq, job.version)).collect();
             let of = search.clone();
             let matched = allowance.run(move |work| {
@@ -89,12 +89,12 @@ impl Engine {
         Ok(found)
     }
 
-    /// The payloads of these jobs, in their order.
-    async fn payloads(&self, targets: &[FoundJob]) -> Result<Vec<Payload>> {
+    /// The payloads of these jobs, in their order. The jobs had `bytes` bytes when they were found.
+    async fn payloads(&self, targets: &[FoundJob], bytes: usize) -> Result<Vec<Payload>> {
         let set: Vec<_> = targets.iter().map(|target| (target.seq,)).collect();
         let mut found = HashMap::new();
         for row in (self.readers())
-            .rows(Statement::of_rows(PAYLOADS, &set))
+            .rows(Statement::of_rows(PAYLOADS, &set).measured(bytes))
             .await?
         {
             found.insert(row.int(0)?, (row.int(1)?, row.text(2)?));

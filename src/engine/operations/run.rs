@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Mutex, MutexGuard, Notify};
+use tokio::sync::{Mutex, Notify, OwnedMutexGuard};
 
 use crate::blocking::block_in_place;
 use crate::engine::Engine;
@@ -105,7 +105,7 @@ pub struct OperationRunner {
     notify: Notify,
     is_leader: Arc<AtomicBool>,
     /// Held while an operation is added, so that each request counts those of the others.
-    adding: Mutex<()>,
+    adding: Arc<Mutex<()>>,
 }
 
 impl OperationRunner {
@@ -117,8 +117,8 @@ impl OperationRunner {
     }
 
     /// Waits until no other request of this server adds an operation.
-    pub async fn lock_additions(&self) -> MutexGuard<'_, ()> {
-        self.adding.lock().await
+    pub async fn lock_additions(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.adding).lock_owned().await
     }
 
     /// Whether this server runs operations. Maintenance sets it.
@@ -191,7 +191,8 @@ impl Engine {
                 }
                 // It would fail again, along with other writes of the same transaction.
                 Err(Error::Store(error)) => self.fail_operation(id, error).await?,
-                // Searches of others occupy the threads that match payloads. The other operations continue.
+                // Searches of others occupy the threads that match payloads, or the payloads have grown since the jobs were
+                // found. The next round finds them again. The other operations continue.
                 Err(Error::Busy) => {}
                 done => {
                     done?;

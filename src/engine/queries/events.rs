@@ -172,7 +172,7 @@ impl Engine {
         if reader == Reader::Follower {
             return Ok(self.readers().keyed_rows(statement).await?);
         }
-        self.store_deferred().await;
+        self.store_deferred_events().await;
         Ok(self.readers().rows(statement).await?)
     }
 }

@@ -10,7 +10,6 @@ use crate::engine::error::Result;
 use crate::engine::model::job::Job;
 use crate::engine::model::page::{LISTED_MAX, OffsetPage};
 use crate::engine::queries::job_lists::{List, list};
-use crate::memory::holding;
 use crate::store::{Arg, Row, Statement, StoreError};
 
 /// A failure group.
@@ -130,8 +129,7 @@ impl Engine {
         page: OffsetPage,
     ) -> Result<(i64, Vec<Job>)> {
         let (total, args) = self.failed_with(group, page).await?;
-        let permit = self.deep_page_permit(page).await?;
-        let jobs = holding(permit, self.read_whole(&FAILED_WITH, &args)).await?;
+        let jobs = self.page_of_jobs(&FAILED_WITH, &args, page).await?;
         Ok((total, jobs))
     }
 
@@ -145,11 +143,8 @@ impl Engine {
         page: OffsetPage,
     ) -> Result<(i64, Vec<String>)> {
         let (total, args) = self.failed_with(group, page).await?;
-        let permit = self.deep_page_permit(page).await?;
-        let ids = self.readers().rows(Statement::new(FAILED_WITH.ids, args));
-        let rows = holding(permit, ids).await?;
-        let ids = rows.iter().map(|row| row.text(0));
-        Ok((total, ids.collect::<Result<_, _>>()?))
+        let ids = self.page_of_ids(&FAILED_WITH, args, page).await?;
+        Ok((total, ids))
     }
 
     async fn failed_with(&self, group: &str, page: OffsetPage) -> Result<(i64, Vec<Arg>)> {

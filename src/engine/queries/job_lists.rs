@@ -13,6 +13,7 @@ use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::{EffectiveState, Job, JobKey, QueueKey, can_look_up};
 use crate::engine::model::job_rows::{self};
 use crate::engine::model::page::OffsetPage;
+use crate::engine::queries::record_batches::MEASUREMENTS_MAX;
 use crate::memory::{SMALL_MAX, holding, reserve};
 use crate::store::{Arg, Row, Statement, StoreError};
 
@@ -66,6 +67,9 @@ const TAG_OVERHEAD: usize = 40;
 /// Jobs that are read by their keys at once.
 const KEYS_AT_ONCE: usize = 1_000;
 
+/// Time limit for the reads of a deep page.
+const DEEP_PAGE_TIME_MAX: Duration = Duration::from_secs(20);
+
 impl Engine {
     /// The jobs with these keys, in this order; `None` for missing ones.
     ///
@@ -73,12 +77,18 @@ impl Engine {
     /// [`Error::ResponseTooLarge`], [`Error::Busy`].
     pub async fn jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
         self.refresh_cache().await?;
-        let mut bytes = 0;
+        let mut sizes = Vec::new();
         for keys in keys.chunks(KEYS_AT_ONCE) {
-            bytes += size(self.by_key(keys, BY_KEY.bytes).await?.first())?;
+            let found = self.by_key(keys, BY_KEY.bytes, None).await?;
+            sizes.push(size(found.first())?);
         }
+        let bytes = sizes.iter().sum();
         reserve_for_jobs(bytes).await?;
-        let found = self.jobs_in_parts(keys, BY_KEY.whole, bytes).await?;
+        let mut found = Vec::new();
+        for (keys, bytes) in keys.chunks(KEYS_AT_ONCE).zip(sizes) {
+            let part = self.part_of_jobs(keys, BY_KEY.whole, Some(bytes));
+            found.extend(part.await?);
+        }
         if found.len() < keys.len() {
             reserve_for_repeated(keys, &found).await?;
         }
@@ -88,7 +98,11 @@ impl Engine {
     /// Like [`Engine::jobs_by_key`], with shortened texts.
     pub async fn short_jobs_by_key(&self, keys: &[JobKey]) -> Result<Vec<Option<Job>>> {
         self.refresh_cache().await?;
-        let found = self.jobs_in_parts(keys, BY_KEY.brief, 0).await?;
+        let mut found = Vec::new();
+        for keys in keys.chunks(KEYS_AT_ONCE) {
+            let part = self.part_of_jobs(keys, BY_KEY.brief, None);
+            found.extend(part.await?);
+        }
         Ok(in_order(keys, found))
     }
 
@@ -96,7 +110,7 @@ impl Engine {
     pub async fn complete_jobs(&self, keys: &[JobKey]) -> Result<HashSet<JobKey>> {
         let mut complete = HashSet::new();
         for keys in keys.chunks(KEYS_AT_ONCE) {
-            for row in self.by_key(keys, COMPLETE_BY_KEY).await? {
+            for row in self.by_key(keys, COMPLETE_BY_KEY, None).await? {
                 complete.insert(JobKey {
                     scope: row.int(0)?,
                     id: row.text(1)?,
@@ -106,26 +120,28 @@ impl Engine {
         Ok(complete)
     }
 
-    /// Reads the jobs, which have `bytes` bytes, in parts, because converting the rows of 10,000 jobs takes long.
-    async fn jobs_in_parts(
+    /// Reads some of the jobs of a request, which had `bytes` bytes, if they were measured. Not all at once, because
+    /// converting the rows of 10,000 jobs takes long.
+    async fn part_of_jobs(
         &self,
         keys: &[JobKey],
         sql: &'static str,
-        bytes: usize,
+        bytes: Option<usize>,
     ) -> Result<Vec<Job>> {
-        let mut found = Vec::new();
-        for keys in keys.chunks(KEYS_AT_ONCE) {
-            let rows = self.by_key(keys, sql).await?;
-            found.extend(block_in_place_if_many(entries(0, bytes), move || {
-                jobs(&rows)
-            })?);
-            tokio::task::yield_now().await;
-        }
+        let rows = self.by_key(keys, sql, bytes).await?;
+        let entries = entries(0, bytes.unwrap_or_default());
+        let found = block_in_place_if_many(entries, move || jobs(&rows))?;
+        tokio::task::yield_now().await;
         Ok(found)
     }
 
-    /// Reads each job once, even if its key is repeated in this part.
-    async fn by_key(&self, keys: &[JobKey], sql: &'static str) -> Result<Vec<Row>> {
+    /// Reads each job once, even if its key is repeated in this part. `bytes`: what the jobs had, if they were measured.
+    async fn by_key(
+        &self,
+        keys: &[JobKey],
+        sql: &'static str,
+        bytes: Option<usize>,
+    ) -> Result<Vec<Row>> {
         let mut seen = HashSet::new();
         let rows: Vec<_> = keys
             .iter()
@@ -133,7 +149,12 @@ impl Engine {
             .map(|key| (key.scope, key.id.as_str()))
             .filter(|key| seen.insert(*key))
             .collect();
-        Ok(self.readers().rows(Statement::of_rows(sql, &rows)).await?)
+        let statement = Statement::of_rows(sql, &rows);
+        let statement = match bytes {
+            Some(bytes) => statement.measured(bytes),
+            None => statement,
+        };
+        Ok(self.readers().rows(statement).await?)
     }
 
     /// A page of the jobs in a state, of one queue or (only complete and scheduled ones) of all.
@@ -150,8 +171,45 @@ impl Engine {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
-        let permit = self.deep_page_permit(page).await?;
-        holding(permit, self.read_whole(list, &args)).await
+        self.page_of_jobs(list, &args, page).await
+    }
+
+    /// The whole jobs of a page.
+    ///
+    /// # Errors
+    /// [`Error::ResponseTooLarge`], [`Error::Busy`].
+    pub(super) async fn page_of_jobs(
+        &self,
+        list: &List,
+        args: &[Arg],
+        page: OffsetPage,
+    ) -> Result<Vec<Job>> {
+        match self.deep_page_permit(page).await? {
+            None => self.read_whole(list, args).await,
+            Some(permit) => {
+                let read = self.read_whole_at(Depth::Deep, list, args);
+                holding(permit, read).await
+            }
+        }
+    }
+
+    /// The IDs of the jobs of a page.
+    ///
+    /// # Errors
+    /// [`Error::Busy`].
+    pub(super) async fn page_of_ids(
+        &self,
+        list: &List,
+        args: Vec<Arg>,
+        page: OffsetPage,
+    ) -> Result<Vec<String>> {
+        let ids = Statement::new(list.ids, args);
+        let rows = match self.deep_page_permit(page).await? {
+            None => self.readers().rows(ids).await?,
+            Some(permit) => holding(permit, self.rows_at(Depth::Deep, ids)).await?,
+        };
+        let ids = rows.iter().map(|row| row.text(0));
+        Ok(ids.collect::<Result<_, _>>()?)
     }
 
     /// The IDs of the jobs that [`Engine::jobs`] returns.
@@ -168,11 +226,7 @@ impl Engine {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
-        let permit = self.deep_page_permit(page).await?;
-        let ids = self.readers().rows(Statement::new(list.ids, args));
-        let rows = holding(permit, ids).await?;
-        let ids = rows.iter().map(|row| row.text(0));
-        Ok(ids.collect::<Result<_, _>>()?)
+        self.page_of_ids(list, args, page).await
     }
 
     /// The statements of a list, and their arguments; `None` if there is no such list.
@@ -222,13 +276,41 @@ impl Engine {
         list: &List,
         args: &[Arg],
     ) -> Result<Vec<Job>> {
-        let statement = |sql| Statement::new(sql, args.iter().cloned());
-        let found = self.readers().rows(statement(list.bytes)).await?;
-        let bytes = size(found.first())?;
-        reserve_for_jobs(bytes).await?;
-        let rows = self.readers().rows(statement(list.whole)).await?;
-        block_in_place_if_many(entries(rows.len(), bytes), move || jobs(&rows))
+        self.read_whole_at(Depth::Shallow, list, args).await
     }
+
+    async fn read_whole_at(&self, depth: Depth, list: &List, args: &[Arg]) -> Result<Vec<Job>> {
+        let statement = |sql| Statement::new(sql, args.iter().cloned());
+        for _ in 0..MEASUREMENTS_MAX {
+            let found = self.rows_at(depth, statement(list.bytes)).await?;
+            let bytes = size(found.first())?;
+            reserve_for_jobs(bytes).await?;
+            let whole = statement(list.whole).measured(bytes);
+            let rows = match self.rows_at(depth, whole).await {
+                // As soon as one of the jobs is changed, others can be on the page.
+                Err(StoreError::Grown) => continue,
+                rows => rows?,
+            };
+            return block_in_place_if_many(entries(rows.len(), bytes), move || jobs(&rows));
+        }
+        Err(Error::Busy)
+    }
+
+    async fn rows_at(&self, depth: Depth, statement: Statement) -> Result<Vec<Row>, StoreError> {
+        let readers = self.readers();
+        match depth {
+            Depth::Shallow => readers.rows(statement).await,
+            Depth::Deep => readers.rows_within(DEEP_PAGE_TIME_MAX, statement).await,
+        }
+    }
+}
+
+/// How many rows precede a page.
+#[derive(Clone, Copy)]
+enum Depth {
+    Shallow,
+    /// More than [`DEEP_OFFSET`]. SQLite sorts them in temporary files.
+    Deep,
 }
 
 impl Engine {
@@ -332,20 +414,24 @@ const BY_KEY: List =
     list!("rows($1) AS k CROSS JOIN jobs AS j WHERE j.scope = k.int(0) AND j.id = k.text(1)");
 
 // Each part is limited to the end of the page before they are sorted together. The last one is short: due jobs that
-// have not been promoted yet.
+// have not been promoted yet. Only the jobs of the page are read whole: those before it would be kept in memory.
 const WAITING_IN: List = list!(
     "(
-        SELECT seq FROM (SELECT w.seq FROM jobs AS w WHERE w.queue = $3 AND w.state = {waiting}
-                         ORDER BY w.priority, w.ready_at, w.seq LIMIT $1 + $2) AS waiting
-        UNION ALL
-        SELECT seq FROM (SELECT t.seq FROM jobs AS t WHERE t.queue = $3 AND t.state = {timed_out}
-                         ORDER BY t.since, t.seq LIMIT $1 + $2) AS timed_out
-        UNION ALL
-        SELECT seq FROM (SELECT s.seq FROM jobs AS s WHERE s.queue = $3 AND s.state = {scheduled} AND s.ready_at <= $4
-                         ORDER BY s.priority, s.ready_at, s.seq LIMIT $1 + $2) AS due
-    ) AS c CROSS JOIN jobs AS j WHERE j.seq = c.seq
-    ORDER BY CASE WHEN j.state = {timed_out} THEN 0 ELSE 1 END, CASE WHEN j.state = {timed_out} THEN 0 ELSE j.priority END,
-        j.ready_at, j.seq LIMIT $1 + 0 OFFSET $2 + 0"
+        SELECT kind, priority, ready_at, seq FROM (
+            SELECT kind, priority, ready_at, seq FROM (
+                SELECT 1 AS kind, w.priority, w.ready_at, w.seq FROM jobs AS w WHERE w.queue = $3 AND w.state = {waiting}
+                ORDER BY w.priority, w.ready_at, w.seq LIMIT $1 + $2) AS waiting
+            UNION ALL
+            SELECT kind, priority, ready_at, seq FROM (
+                SELECT 0 AS kind, 0.0 AS priority, t.since AS ready_at, t.seq FROM jobs AS t
+                WHERE t.queue = $3 AND t.state = {timed_out} ORDER BY t.since, t.seq LIMIT $1 + $2) AS timed_out
+            UNION ALL
+            SELECT kind, priority, ready_at, seq FROM (
+                SELECT 1 AS kind, s.priority, s.ready_at, s.seq FROM jobs AS s
+                WHERE s.queue = $3 AND s.state = {scheduled} AND s.ready_at <= $4
+                ORDER BY s.priority, s.ready_at, s.seq LIMIT $1 + $2) AS due
+        ) AS c ORDER BY c.kind, c.priority, c.ready_at, c.seq LIMIT $1 + 0 OFFSET $2 + 0
+    ) AS p CROSS JOIN jobs AS j WHERE j.seq = p.seq ORDER BY p.kind, p.priority, p.ready_at, p.seq"
 );
 
 const SCHEDULED_IN: List = list!(

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::Result;
+use crate::engine::error::{Error, Result};
 use crate::engine::model::body::Body;
 use crate::engine::model::history::History;
 use crate::engine::model::job::QueueId;
@@ -16,6 +16,9 @@ use crate::store::{Row, Statement, StoreError};
 /// Batches of up to this many records are read without long texts, at most 48 KiB for each record, and without reading
 /// their sizes first, which would cost as much. Most scans end with such a batch.
 const SMALL_BATCH: usize = 64;
+
+/// How many times rows are measured that have become much larger when they are read.
+pub const MEASUREMENTS_MAX: usize = 2;
 
 /// Records per window. If a query limits the IDs, the database scans the queue window by window, each in about 30 ms.
 pub const WINDOW_RECORDS: i64 = 20_000;
@@ -55,21 +58,41 @@ impl Batch {
 impl Engine {
     /// Reads a batch of up to `count` records, fewer if they are large together, but at least one. `statement` selects
     /// the given part of the given number of records.
+    ///
+    /// # Errors
+    /// [`Error::Busy`], also if the records have twice become much larger since they were measured.
     pub(super) async fn read_batch(
         &self,
         count: usize,
         reservation: Reservation,
         statement: impl Fn(Part, usize) -> Statement,
     ) -> Result<Batch> {
+        for _ in 0..MEASUREMENTS_MAX {
+            let read = self.try_read_batch(count, reservation, &statement);
+            if let Some(batch) = read.await? {
+                return Ok(batch);
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// `None` if the records have become much larger since they were measured: as soon as one of the first records is
+    /// changed, others are the first.
+    async fn try_read_batch(
+        &self,
+        count: usize,
+        reservation: Reservation,
+        statement: impl Fn(Part, usize) -> Statement,
+    ) -> Result<Option<Batch>> {
         let sizes = if count <= SMALL_BATCH {
             let rows = self.readers().rows(statement(Part::Short, count)).await?;
             let records: Vec<Record> = rows.iter().map(record).collect::<Result<_, _>>()?;
             if !records.iter().any(has_omitted_text) {
-                return Ok(Batch {
+                return Ok(Some(Batch {
                     is_last: records.len() < count,
                     records,
                     _reserved: Reserved::default(),
-                });
+                }));
             }
             records.iter().map(size).collect()
         } else {
@@ -82,14 +105,18 @@ impl Engine {
             Reservation::PerBatch => reserve_with_copy(bytes).await?,
             Reservation::ByCaller => Reserved::default(),
         };
-        let rows = self.readers().rows(statement(Part::Whole, fitting)).await?;
+        let whole = statement(Part::Whole, fitting).measured(bytes);
+        let rows = match self.readers().rows(whole).await {
+            Err(StoreError::Grown) => return Ok(None),
+            rows => rows?,
+        };
         let records = rows.iter().map(record).collect::<Result<_, _>>()?;
-        Ok(Batch {
+        Ok(Some(Batch {
             records,
             // Fewer sizes than requested: the batch is the last, if all of it fits.
             is_last: fitting == sizes.len() && fitting < count,
             _reserved: reserved,
-        })
+        }))
     }
 }
 
@@ -211,21 +238,26 @@ macro_rules! records {
             $rest
         )
     };
-    // With the sizes of long texts (`<` and a number, which is not JSON) instead of the texts.
-    (short: $rest:literal) => {
+    // With the sizes of long texts (`<` and a number, which is not JSON) instead of the texts. `$jobs` begins with the
+    // table.
+    (short: $jobs:literal, $rest:literal) => {
         concat!(
             "SELECT id, seq, j.body,
                 CASE WHEN octet_length(work_state) > {long} THEN '<' || octet_length(work_state) ELSE work_state END,
                 CASE WHEN octet_length(history) > {long} THEN '<' || octet_length(history) ELSE history END,
                 updated_at, created_at
-             FROM jobs AS j WHERE state = {record} AND ",
+             FROM ",
+            $jobs,
+            " WHERE state = {record} AND ",
             $rest
         )
     };
-    ($rest:literal) => {
+    (whole: $jobs:literal, $rest:literal) => {
         concat!(
             "SELECT id, seq, ", $crate::engine::model::long_bodies::body!(), ", work_state, history, updated_at, created_at
-             FROM jobs AS j WHERE state = {record} AND ",
+             FROM ",
+            $jobs,
+            " WHERE state = {record} AND ",
             $rest
         )
     };
@@ -252,14 +284,19 @@ impl BatchStatements {
 
 macro_rules! batch_statements {
     ($rest:literal) => {
+        batch_statements!("jobs AS j", $rest)
+    };
+    ($jobs:literal, $rest:literal) => {
         BatchStatements {
-            short: records!(short: $rest),
-            whole: records!($rest),
+            short: records!(short: $jobs, $rest),
+            whole: records!(whole: $jobs, $rest),
             sizes: concat!(
                 "SELECT CAST(",
                 body!(bytes),
                 " + octet_length(history) + coalesce(octet_length(work_state), 0) AS BIGINT)
-                 FROM jobs AS j WHERE state = {record} AND ",
+                 FROM ",
+                $jobs,
+                " WHERE state = {record} AND ",
                 $rest
             ),
         }
@@ -282,9 +319,35 @@ const NEXT: BatchStatements = batch_statements!(
      AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
 );
 
-// The plus before `updated_at` keeps SQLite on the index by label: with a range on both sides it would choose the index
-// without label.
+// SQLite would choose the index without the label, and read the records with other labels, too.
 const NEXT_LABELED: BatchStatements = batch_statements!(
-    "queue = $1 AND label = $9 AND (updated_at, seq) > ($2, $3) AND (+updated_at, seq) <= ($4, $8)
+    "jobs AS j {indexed_by:jobs_labelled}",
+    "queue = $1 AND label = $9 AND (updated_at, seq) > ($2, $3) AND updated_at <= $4 AND (+updated_at, seq) <= ($4, $8)
      AND +CAST(id AS BIGINT) BETWEEN $5 AND $6 ORDER BY updated_at, seq LIMIT $7 + 0"
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::engine_without_tasks;
+    use crate::store::Arg;
+
+    #[tokio::test]
+    async fn a_batch_is_one_range_of_an_index() {
+        let engine = engine_without_tasks().await;
+        let labeled = "jobs_labelled (queue=? AND label=? AND updated_at>? AND updated_at<?)";
+        let touched = "jobs_touched (queue=? AND updated_at>? AND updated_at<?)";
+        for (batch, args, range) in [(NEXT, 8, touched), (NEXT_LABELED, 9, labeled)] {
+            for sql in [batch.short, batch.sizes, batch.whole] {
+                let sql = format!("EXPLAIN QUERY PLAN {sql}");
+                let args = (0..args).map(|_| Arg::from(1_i64));
+                let explain = Statement::new(Box::leak(sql.into_boxed_str()), args);
+                let rows = engine.readers().rows(explain).await.unwrap();
+                let plan: Vec<_> = rows.iter().map(|row| row.text(3).unwrap()).collect();
+                assert!(plan[0].ends_with(range), "{plan:?}");
+                assert!(!plan.iter().any(|step| step.contains("B-TREE")), "{plan:?}");
+            }
+        }
+        engine.close().await;
+    }
+}

@@ -19,7 +19,7 @@ use crate::engine::queries::record_batches::{
 use crate::engine::verbs::jobq::changes::no_such_queue;
 use crate::memory::{SMALL_MAX, reserve};
 use crate::query::{Hint, Query};
-use crate::store::{Row, StoreError};
+use crate::store::{GROWTH_MAX, Row, StoreError};
 
 /// Records that one query may read.
 const SCANNED_MAX: usize = 200_000;
@@ -73,17 +73,20 @@ struct Remaining {
     bytes: usize,
 }
 
-/// The indexes of the first matching records, up to the limits.
+/// The indexes of the first matching records that are to be kept, up to the limits.
 fn matching(
     records: &[Record],
     query: &Query,
+    keep: &impl Fn(&Record, &mut Budget) -> Result<bool, BudgetExceeded>,
     now: Time,
     mut remaining: Remaining,
     budget: &mut Budget,
 ) -> Evaluated<Vec<usize>> {
     let mut found = Vec::new();
     for (index, record) in records.iter().enumerate() {
-        match matches(record, query, now, budget) {
+        let is_match = matches(record, query, now, budget);
+        let kept = is_match.and_then(|is_match| Ok(is_match && keep(record, budget)?));
+        match kept {
             Err(exceeded) => {
                 return Evaluated {
                     value: found,
@@ -115,7 +118,9 @@ impl Engine {
         query: &Query,
         limit: usize,
     ) -> Result<Vec<Record>> {
-        self.find_records(queue, query, limit, usize::MAX).await
+        let all = |_: &Record, _: &mut Budget| Ok(true);
+        self.find_records(queue, query, all, limit, usize::MAX)
+            .await
     }
 
     /// Returns the queue's ID, if it still exists.
@@ -153,7 +158,7 @@ impl Engine {
         let mut records: Vec<Record> = Vec::new();
         let mut sizer = BatchSizer::default();
         // For all records at once: requests that wait for each other's memory in the middle would all fail.
-        self.reserve_for_list(id, after, limit).await?;
+        let reserved = self.reserve_for_list(id, after, limit).await?;
         loop {
             let after = records.last().map_or(after, |record| record.id);
             // One more than requested, to see whether there are more.
@@ -164,6 +169,9 @@ impl Engine {
                 sizer.count_row(record.bytes());
                 records.push(record);
             }
+            if sizer.bytes > 2 * reserved + GROWTH_MAX {
+                return Err(Error::Busy);
+            }
             let more = records.len() > limit;
             if more || batch.is_last || sizer.bytes >= RESPONSE_BYTES_MAX {
                 let more = more || !batch.is_last;
@@ -173,8 +181,8 @@ impl Engine {
         }
     }
 
-    /// Reserves memory for the records that [`Engine::records`] is going to read.
-    async fn reserve_for_list(&self, queue: QueueId, after: i64, limit: usize) -> Result<()> {
+    /// Reserves memory for the records that [`Engine::records`] is going to read. Returns their size.
+    async fn reserve_for_list(&self, queue: QueueId, after: i64, limit: usize) -> Result<usize> {
         let sizes = list(queue, after, limit + 1, Part::Sizes);
         let mut bytes = 0;
         for row in self.readers().rows(sizes).await? {
@@ -183,14 +191,17 @@ impl Engine {
                 break;
             }
         }
-        reserve_for_records(0, bytes).await
+        reserve_for_records(0, bytes).await?;
+        Ok(bytes)
     }
 
-    /// Up to `limit` matching records, least recently modified first; fewer once they reach `bytes_max` bytes.
+    /// Up to `limit` matching records for which `keep` returns true, least recently modified first; fewer once they
+    /// reach `bytes_max` bytes.
     pub(in crate::engine) async fn find_records(
         &self,
         queue: &Queue,
         query: &Query,
+        keep: impl Fn(&Record, &mut Budget) -> Result<bool, BudgetExceeded> + Clone + Send + 'static,
         limit: usize,
         bytes_max: usize,
     ) -> Result<Vec<Record>> {
@@ -222,9 +233,9 @@ impl Engine {
                 bytes: bytes_max.min(RESPONSE_BYTES_MAX + 1) - bytes,
             };
             let (records, query) = (Arc::new(records), query.clone());
-            let evaluated = Arc::clone(&records);
+            let (evaluated, keep) = (Arc::clone(&records), keep.clone());
             let matching = allowance
-                .run(move |budget| matching(&evaluated, &query, now, remaining, budget))
+                .run(move |budget| matching(&evaluated, &query, &keep, now, remaining, budget))
                 .await?;
             if matching.exceeded.is_some() {
                 return Err(too_much(sizer));

@@ -36,8 +36,10 @@ impl Engine {
         let statement = |sql| Statement::new(sql, args(page)).with(queue.id);
         let read = async {
             let found = self.readers().rows(statement(IN_QUEUE.bytes)).await?;
-            reserve_for_jobs(size(found.first())?).await?;
-            all(&self.readers().rows(statement(IN_QUEUE.whole)).await?)
+            let bytes = size(found.first())?;
+            reserve_for_jobs(bytes).await?;
+            let whole = statement(IN_QUEUE.whole).measured(bytes);
+            all(&self.readers().rows(whole).await?)
         };
         holding(self.deep_page_permit(page).await?, read).await
     }

@@ -1,5 +1,5 @@
-//! Reads that count all jobs, workers or failures, so that their cost grows with what is stored. One of them runs at a
-//! time, and one slow one. Requests that wait for the same one share its result.
+//! Reads that count all jobs, workers or failures, so that their cost grows with what is stored. One fast and one slow
+//! read run at a time. Requests that wait for the same one share its result.
 //!
 //! Such a read runs in a task of its own, not in the future of a request. A page polls its parts one after the other,
 //! and continues with a part only when those before it are complete, so the read of one part could wait forever for that
@@ -29,10 +29,15 @@ const WAITING_MAX: usize = 8;
 /// How long a request waits for the result.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// A large result of a slow read ([`SharedRead::slow`]) that took longer is kept, for ten times as long as it took, and at
-/// most for this time.
+/// A large result of a slow read ([`SharedRead::slow`]) that took longer than this is kept for ten times as long as it
+/// took.
 const KEPT_ABOVE: Duration = Duration::from_millis(100);
+
+/// The longest time for which a result is kept.
 const KEPT_MAX: Duration = Duration::from_secs(10);
+
+/// The result of a slow read that took longer than this is kept even if it is not large.
+const ALWAYS_KEPT_ABOVE: Duration = Duration::from_secs(1);
 
 /// Failure groups from which on a result is large.
 const GROUPS_LARGE: i64 = 100_000;
@@ -179,8 +184,8 @@ impl Engine {
                 let began = Instant::now();
                 let result = read(engine.clone()).await.map(Arc::new);
                 if let (Some(is_large), Ok(kept)) = (is_large, &result)
-                    && is_large(kept)
-                    && began.elapsed() > KEPT_ABOVE
+                    && (is_large(kept) && began.elapsed() > KEPT_ABOVE
+                        || began.elapsed() > ALWAYS_KEPT_ABOVE)
                 {
                     let until = Instant::now() + (10 * began.elapsed()).min(KEPT_MAX);
                     *of(reads).lock_kept() = Some((arguments, until, Arc::clone(kept)));

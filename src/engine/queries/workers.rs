@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
@@ -23,6 +24,12 @@ pub struct WorkerCounts {
     /// Expired leases of jobs that no other worker has claimed.
     pub stalled: i64,
 }
+
+/// Leases that are sorted in memory to count them by worker: at most about 30 MB.
+const LEASES_IN_MEMORY: i64 = 100_000;
+
+/// Time limit to count more of them.
+const COUNT_TIME_MAX: Duration = Duration::from_secs(20);
 
 impl Engine {
     /// Workers that were active within `max-worker-age`, last active first; at most 10,000.
@@ -47,13 +54,18 @@ impl Engine {
             .clone();
         let mut seen: HashMap<String, Time> = HashMap::new();
         let mut held: HashMap<String, (i64, i64)> = HashMap::new();
-        let answers = self
-            .readers()
-            .read(vec![
-                Statement::new(WORKERS, [(LISTED_MAX as i64).into()]),
-                Statement::new(LEASED, [now.0.into(), (LISTED_MAX as i64).into()]),
-            ])
-            .await?;
+        let batch = vec![
+            Statement::new(WORKERS, [(LISTED_MAX as i64).into()]),
+            Statement::new(LEASED, [now.0.into(), (LISTED_MAX as i64).into()]),
+        ];
+        // SQLite sorts the leases by worker: many of them in temporary files.
+        let count = Statement::new(COUNT_LEASES, [LEASES_IN_MEMORY.into()]);
+        let leases = self.readers().rows(count).await?;
+        let leases = leases.first().map_or(Ok(0), |row| row.int(0))?;
+        let answers = match leases >= LEASES_IN_MEMORY {
+            true => self.readers().read_within(COUNT_TIME_MAX, batch).await?,
+            false => self.readers().read(batch).await?,
+        };
         let mut answers = answers.into_iter();
         for row in answers.next().unwrap_or_default().rows {
             seen.insert(row.text(0)?, Time(row.int(1)?));
@@ -162,6 +174,8 @@ SELECT name, last_seen FROM workers WHERE protocol = 'qless' ORDER BY last_seen 
 const COUNT: &str = "
 SELECT count(*) FROM (
     SELECT 1 AS one FROM workers WHERE protocol = 'qless' AND last_seen > $1 LIMIT $2 + 0) AS active";
+
+const COUNT_LEASES: &str = "SELECT count(*) FROM (SELECT 1 AS one FROM jobs WHERE state = {running} LIMIT $1 + 0) AS leased";
 
 // A worker is saved when it claims, so those that hold jobs are in the table. The index on running jobs covers all
 // columns of the query.

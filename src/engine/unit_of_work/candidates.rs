@@ -256,7 +256,7 @@ impl UnitOfWork {
         self.candidates.get_mut(&queue)?.expired.pop_front()
     }
 
-    /// The next waiting job of the queue.
+    /// The next timed-out, waiting or due job of the queue.
     pub fn next_waiting(&mut self, queue: QueueId) -> Option<JobKey> {
         self.candidates.get_mut(&queue)?.waiting.pop_front()
     }

@@ -140,20 +140,20 @@ impl CycleSearch {
 }
 
 impl UnitOfWork {
-    /// Fails if `key` would depend on itself, directly or indirectly, after depending on `needs`.
+    /// Fails if `key` would depend on itself, directly or indirectly, after depending on `dependencies`.
     ///
     /// # Errors
     /// [`Error::DependencyCycle`]; [`Error::TooMany`] if the job has too many dependents, or levels of them, to check.
-    pub fn check_cycle(&self, key: &JobKey, needs: &[String]) -> Result<()> {
+    pub fn check_cycle(&self, key: &JobKey, dependencies: &[String]) -> Result<()> {
         // `steps` counts the search only for items that add dependencies.
-        if needs.is_empty() {
+        if dependencies.is_empty() {
             return Ok(());
         }
-        let needs: HashSet<&str> = needs.iter().map(String::as_str).collect();
+        let dependencies: HashSet<&str> = dependencies.iter().map(String::as_str).collect();
         let mut open: Vec<&str> = vec![&key.id];
         let mut visited = HashSet::new();
         while let Some(id) = open.pop() {
-            if needs.contains(id) {
+            if dependencies.contains(id) {
                 return Err(Error::DependencyCycle { id: key.id.clone() });
             }
             if !visited.insert(id) {

@@ -49,6 +49,8 @@ pub struct DeferredState {
     pub seen: Mutex<HashMap<String, Time>>,
     /// Whether statistics or events are not stored yet.
     has_deferred: AtomicBool,
+    /// Whether events are not stored yet.
+    has_deferred_events: AtomicBool,
     /// Readers that follow the events as they are published.
     followers: AtomicUsize,
     /// Held while deferred statistics and events are stored for readers; the others wait for the same.
@@ -195,6 +197,10 @@ impl Runner {
         self.deferred_state
             .has_deferred
             .store(has_deferred, Ordering::Release);
+        let has_events = !self.deferred.events.is_empty();
+        self.deferred_state
+            .has_deferred_events
+            .store(has_events, Ordering::Release);
     }
 
     /// Forgets the statistics and events that are deferred.
@@ -292,6 +298,14 @@ impl Engine {
             }
         });
         drop(tokio::time::timeout(STORE_WAIT_MAX, stored).await);
+    }
+
+    /// Like [`Engine::store_deferred`], for a query that reads only events.
+    pub(in crate::engine) async fn store_deferred_events(&self) {
+        let state = self.deferred_state();
+        if state.has_deferred_events.load(Ordering::Acquire) {
+            self.store_deferred().await;
+        }
     }
 
     /// For a reader that follows the events as they are published. Without this, it can read them too, but each read

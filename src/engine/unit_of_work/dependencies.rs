@@ -14,7 +14,7 @@ pub struct RemovedDependencies {
     /// Jobs of which all dependencies are removed.
     jobs: Vec<(i64,)>,
     /// Jobs of which all dependents are removed.
-    needs: Vec<(i64,)>,
+    dependencies: Vec<(i64,)>,
     /// Dependencies on jobs that are not loaded: job, and scope and ID of the other one.
     on_unloaded_jobs: Vec<(i64, i64, String)>,
 }
@@ -107,7 +107,7 @@ impl UnitOfWork {
         if later {
             self.releases.release_later(seq);
         } else if removes_all && !ids.is_empty() {
-            self.removed_dependencies.needs.push((seq,));
+            self.removed_dependencies.dependencies.push((seq,));
         }
         let scope = key.scope;
         let mut free = Vec::new();
@@ -153,7 +153,7 @@ impl UnitOfWork {
         let (added, cut) = (sorted(added), sorted(cut));
         let mut removed = std::mem::take(&mut self.removed_dependencies);
         let mut later = self.releases.take_completed_later();
-        for jobs in [&mut removed.jobs, &mut removed.needs, &mut later] {
+        for jobs in [&mut removed.jobs, &mut removed.dependencies, &mut later] {
             jobs.sort_unstable();
             jobs.dedup();
         }
@@ -162,8 +162,10 @@ impl UnitOfWork {
         if !removed.jobs.is_empty() {
             writes.push(dependency_rows::remove_all_dependencies(&removed.jobs));
         }
-        if !removed.needs.is_empty() {
-            writes.push(dependency_rows::remove_all_dependents(&removed.needs));
+        if !removed.dependencies.is_empty() {
+            writes.push(dependency_rows::remove_all_dependents(
+                &removed.dependencies,
+            ));
         }
         if !removed.on_unloaded_jobs.is_empty() {
             writes.push(dependency_rows::remove_dependencies_on(

@@ -263,8 +263,11 @@ impl UnitOfWork {
         self.jobs.reserve(count_rows(answers));
         let mut lists: HashMap<i64, Vec<String>> = HashMap::new();
         for row in answers.iter().flat_map(|answer| &answer.rows) {
-            let (needs, job, version, mut omitted) = neighbor_rows::dependent(row)?;
-            lists.entry(needs).or_default().push(job.key.id.clone());
+            let (dependency, job, version, mut omitted) = neighbor_rows::dependent(row)?;
+            lists
+                .entry(dependency)
+                .or_default()
+                .push(job.key.id.clone());
             match self.jobs.get_mut(&job.key) {
                 None => omitted.dependents = 0,
                 Some(known) if known.extent == Extent::Checked => {

@@ -75,8 +75,8 @@ impl GroupRunner for Runner {
         request.weight
     }
 
-    fn load(request: &WriteRequest) -> usize {
-        request.load
+    fn loaded_weight(request: &WriteRequest) -> usize {
+        request.loaded_weight
     }
 
     fn sharing(request: &WriteRequest) -> Sharing {
@@ -205,8 +205,10 @@ impl GroupRunner for Runner {
             }
         }
         let outcome = outcome.map_err(Error::from);
-        for request in requests {
-            request.task.respond(outcome.clone());
+        for WriteRequest { task, held, .. } in requests {
+            // Dropped before the response: the request may end at once, and gets its memory only if no write holds it.
+            drop(held);
+            task.respond(outcome.clone());
         }
     }
 

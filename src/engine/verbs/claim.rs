@@ -15,7 +15,7 @@ use crate::engine::model::job::{Job, QueueKey};
 use crate::engine::subscriptions::timer::QUEUES_PER_STATEMENT;
 use crate::engine::tokens::Grant;
 use crate::engine::unit_of_work::{Needs, NextJobs, UnitOfWork};
-use crate::engine::verbs::claim::lease::{Attempt, Claimed};
+use crate::engine::verbs::claim::lease::{Claimed, TransactionLimits};
 use crate::engine::verbs::claim::round_robin::Turns;
 use crate::memory;
 use crate::traces;
@@ -89,7 +89,7 @@ impl Claim {
 }
 
 /// Maximum number of retries of a claim that got nothing although jobs are available.
-const ATTEMPTS_MAX: u32 = 3;
+const RETRIES_MAX: u32 = 3;
 
 /// How long such a claim waits to find out whether jobs are available.
 const LOCKED_WAIT_MAX: Duration = Duration::from_millis(100);
@@ -185,13 +185,13 @@ impl Engine {
     ) -> Result<Vec<Job>> {
         let count = claim.count;
         let mut jobs = Vec::new();
-        let (mut attempts, mut empty) = (0, 0);
+        let (mut retries, mut empty) = (0, 0);
         let round_robin = Turns::begin(&self.0.round_robin, &mut claim);
         while jobs.len() < count && room > 0 {
             claim.count = (count - jobs.len()).min(CLAIM_MAX);
             let is_last = empty + 1 >= EMPTY_MAX;
-            let attempt = Attempt { room, is_last };
-            let batch = match self.claim_batch(claim.clone(), now, attempt).await {
+            let limits = TransactionLimits { room, is_last };
+            let batch = match self.claim_batch(claim.clone(), now, limits).await {
                 Ok(batch) => batch,
                 Err(error) if jobs.is_empty() => return Err(error),
                 Err(_) => break,
@@ -218,7 +218,7 @@ impl Engine {
                 || claim.queues.is_empty()
                 || is_all
                     && !(jobs.is_empty()
-                        && Box::pin(self.is_locked_by_peers(&claim, &mut attempts)).await)
+                        && Box::pin(self.is_locked_by_peers(&claim, &mut retries)).await)
             {
                 break;
             }
@@ -228,11 +228,11 @@ impl Engine {
 
     /// Whether a claim that got nothing should be retried shortly: claims skip jobs that another server has locked, and
     /// other servers also lock jobs that they do not lease.
-    async fn is_locked_by_peers(&self, claim: &Claim, attempts: &mut u32) -> bool {
-        if *attempts >= ATTEMPTS_MAX || !self.peers().any() {
+    async fn is_locked_by_peers(&self, claim: &Claim, retries: &mut u32) -> bool {
+        if *retries >= RETRIES_MAX || !self.peers().any() {
             return false;
         }
-        *attempts += 1;
+        *retries += 1;
         let found = self.non_empty(&claim.queues, self.now(None));
         let found = timeout(LOCKED_WAIT_MAX, found).await;
         let has_jobs = found.is_ok_and(|read| read.is_ok_and(|found| !found.is_empty()));
@@ -246,7 +246,7 @@ impl Engine {
         &self,
         claim: Claim,
         now: Option<Time>,
-        attempt: Attempt,
+        limits: TransactionLimits,
     ) -> Result<Claimed> {
         let needs = Needs {
             claim: claim.wanted(),
@@ -257,7 +257,7 @@ impl Engine {
             true => claim.queues.len().saturating_sub(1) * WEIGHT_OF_QUEUE,
             false => 0,
         };
-        let verb = move |work: &mut UnitOfWork| lease::claim(work, &claim, attempt);
+        let verb = move |work: &mut UnitOfWork| lease::claim(work, &claim, limits);
         self.write(needs, now, items + statements, verb).await
     }
 }

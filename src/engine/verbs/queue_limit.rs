@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures::future::Either;
+
 use crate::engine::error::{Error, Result};
 use crate::engine::model::job::QueueKey;
 use crate::engine::{Engine, EngineSettings};
+use crate::memory::holding;
 
 /// The default of [`EngineSettings::max_queues`](crate::engine::EngineSettings::max_queues).
 pub const MAX_QUEUES: u32 = 100_000;
@@ -56,12 +59,23 @@ impl Engine {
     }
 }
 
-/// Room for the queues that a request creates. Held until the request has ended.
+/// Room for the queues that a request creates.
 #[must_use]
 pub struct ReservedRoom {
     /// The weight of the queues for which all requests together have reserved room.
     all: Arc<AtomicUsize>,
     new: usize,
+}
+
+impl ReservedRoom {
+    /// Runs the writes of the request. The room is released when they have ended, even if the client disconnects.
+    pub fn hold<F: Future>(self, writes: impl FnOnce() -> F) -> impl Future<Output = F::Output> {
+        match self.new {
+            0 => Either::Left(writes()),
+            // A write is queued by the call.
+            _ => Either::Right(Box::pin(holding(self, async { writes().await }))),
+        }
+    }
 }
 
 impl Drop for ReservedRoom {

@@ -218,7 +218,12 @@ pub fn press(element: &Element) {
 
 /// Announces, on the screen and to screen readers, an effect that is not visible.
 pub fn announce(text: &str) {
-    let Some(said) = query("#said") else { return };
-    said.set_text_content(Some(text));
-    set_timeout(move || said.set_text_content(None), ANNOUNCEMENT_DURATION);
+    let Some(announcement) = query("#announcement") else {
+        return;
+    };
+    announcement.set_text_content(Some(text));
+    set_timeout(
+        move || announcement.set_text_content(None),
+        ANNOUNCEMENT_DURATION,
+    );
 }

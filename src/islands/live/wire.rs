@@ -27,7 +27,7 @@ const PAUSED: &str = "switchyard-paused";
 
 /// The state of the connection to the feed.
 struct FeedClient {
-    link: RwSignal<LiveState>,
+    state: RwSignal<LiveState>,
     /// A warning about the device's clock; empty if it is right.
     clock_warning: RwSignal<String>,
     /// The text for changes that a refresh did not apply to lists in use; empty if none.
@@ -54,14 +54,14 @@ thread_local! {
 
 /// Connects to the feed, unless this tab is paused.
 pub fn start(
-    link: RwSignal<LiveState>,
+    state: RwSignal<LiveState>,
     clock_warning: RwSignal<String>,
     pending: RwSignal<String>,
     now: i64,
     seq: u64,
 ) {
     let client = Rc::new(FeedClient {
-        link,
+        state,
         clock_warning,
         pending,
         stream: RefCell::new(None),
@@ -82,7 +82,7 @@ pub fn start(
     zoom::start();
     times::show(client.now());
     if remembered_pause() {
-        link.set(LiveState::Paused);
+        state.set(LiveState::Paused);
     } else {
         client.connect(false);
     }
@@ -112,9 +112,9 @@ pub fn set_paused(paused: bool) {
     if paused {
         client.disconnect();
         client.pending.set(String::new());
-        client.link.set(LiveState::Paused);
+        client.state.set(LiveState::Paused);
     } else {
-        client.link.set(LiveState::Connecting);
+        client.state.set(LiveState::Connecting);
         client.connect(false);
         client.refresh();
     }
@@ -141,10 +141,10 @@ impl FeedClient {
         }
         self.last_event_ms.set(Date::now());
         let client = Rc::clone(self);
-        let stream = Shared::connect(is_alone, move |news| match news {
+        let stream = Shared::connect(is_alone, move |update| match update {
             StreamUpdate::Event(id, data) => client.on_event(id, data),
             StreamUpdate::Broken => {
-                client.link.set(LiveState::Stale);
+                client.state.set(LiveState::Stale);
                 // The next response can come from another server, which has its own sequence numbers, so any number
                 // counts as new.
                 client.seq.set(u64::MAX);
@@ -165,10 +165,10 @@ impl FeedClient {
         if let Some(now) = number(data, "now") {
             self.compare_clocks(now - Date::now() * 1000.0);
         }
-        if self.link.get_untracked() == LiveState::Paused {
+        if self.state.get_untracked() == LiveState::Paused {
             return;
         }
-        self.link.set(LiveState::Live);
+        self.state.set(LiveState::Live);
         if id != self.seq.get().to_string() {
             self.refresh();
         }
@@ -189,7 +189,7 @@ impl FeedClient {
 
     /// The tab becomes visible or hidden.
     fn on_visibility_change(self: &Rc<Self>) {
-        if self.link.get_untracked() == LiveState::Paused {
+        if self.state.get_untracked() == LiveState::Paused {
             return;
         }
         if document().hidden() {
@@ -202,7 +202,7 @@ impl FeedClient {
 
     /// Runs once a second: updates times, and replaces a broken feed.
     fn tick(self: &Rc<Self>) {
-        if self.link.get_untracked() == LiveState::Paused || document().hidden() {
+        if self.state.get_untracked() == LiveState::Paused || document().hidden() {
             return;
         }
         times::show(self.now());
@@ -210,13 +210,13 @@ impl FeedClient {
         // Another tab's stream can be silent because that tab is suspended.
         let is_silent = now - self.last_event_ms.get() > SILENCE_MS;
         if is_silent {
-            self.link.set(LiveState::Stale);
+            self.state.set(LiveState::Stale);
         }
         let has_pending = !self.pending.with_untracked(String::is_empty);
         if has_pending && matches!(document().query_selector(IN_USE), Ok(None)) {
             self.refresh();
         }
-        if self.link.get_untracked() == LiveState::Stale
+        if self.state.get_untracked() == LiveState::Stale
             && now - self.last_request_ms.get() > RETRY_MS
         {
             self.connect(is_silent);
@@ -230,8 +230,8 @@ impl FeedClient {
         (Date::now() * 1000.0 + self.server_offset_us.get()) as i64
     }
 
-    /// Fetches the page and applies the differences; one fetch at a time.
-    /// Fetches the page and shows it. A hidden page does not, because it will when it becomes visible.
+    /// Fetches the page and applies the differences, one fetch at a time. A hidden page is fetched when it becomes
+    /// visible.
     fn refresh(self: &Rc<Self>) {
         if document().hidden() {
             return;
@@ -244,7 +244,7 @@ impl FeedClient {
         let client = Rc::clone(self);
         spawn_local(async move {
             if let Ok(html) = fetch_page().await
-                && client.link.get_untracked() != LiveState::Paused
+                && client.state.get_untracked() != LiveState::Paused
             {
                 client.show(&html);
             }

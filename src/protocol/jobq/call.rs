@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::error::ApiError;
 use crate::engine::{Engine, Error, Queue, invalid_queue_name_reason};
+use crate::memory::{self, SMALL_MAX};
 use crate::protocol::body::{self, Whole};
 use crate::protocol::common_error::CommonError;
 use crate::protocol::request::{RequestWithBody, plain_number};
@@ -134,31 +135,34 @@ impl Call {
     }
 
     /// Payload and state of a new job.
-    pub fn new_job(&self) -> Result<(String, String), ApiError> {
-        self.process(|| {
-            let NewJob { payload, state } = self.object()?;
-            Ok((
-                minified(payload)?,
-                minified(state.unwrap_or(RawValue::NULL))?,
-            ))
-        })
+    pub async fn new_job(&self) -> Result<(String, String), ApiError> {
+        self.process(|| self.parse_new_job()).await
+    }
+
+    fn parse_new_job(&self) -> Result<(String, String), ApiError> {
+        let NewJob { payload, state } = self.object()?;
+        Ok((
+            minified(payload)?,
+            minified(state.unwrap_or(RawValue::NULL))?,
+        ))
     }
 
     /// Payload and state of a new job; a body of any other form is the payload.
-    pub fn new_job_or_payload(&self) -> Result<(String, String), ApiError> {
+    pub async fn new_job_or_payload(&self) -> Result<(String, String), ApiError> {
         self.process(|| {
             let text = self.text()?;
             let whole: &RawValue = read(text)?;
             let is_object = text.trim_ascii_start().starts_with('{');
             match is_object && serde_json::from_str::<NewJob<'_>>(whole.get()).is_ok() {
-                true => self.new_job(),
+                true => self.parse_new_job(),
                 false => Ok((minified(whole)?, minified(RawValue::NULL)?)),
             }
         })
+        .await
     }
 
     /// A query and the maximum number of jobs.
-    pub fn query(&self) -> Result<(Query, usize), ApiError> {
+    pub async fn query(&self) -> Result<(Query, usize), ApiError> {
         self.process(|| {
             let QueryBody {
                 query,
@@ -167,33 +171,43 @@ impl Call {
             let query = Query::parse(query.map_or("[]", RawValue::get))?;
             Ok((query, count(limit)?))
         })
+        .await
     }
 
     /// A query and the new state of the job that it finds.
-    pub fn poll(&self) -> Result<(Query, String), ApiError> {
+    pub async fn poll(&self) -> Result<(Query, String), ApiError> {
         self.process(|| {
             let PollBody { query, state } = self.object()?;
             Ok((Query::parse(query.get())?, minified(state)?))
         })
+        .await
     }
 
     /// The expected state and the new one.
-    pub fn state_change(&self) -> Result<(String, String), ApiError> {
+    pub async fn state_change(&self) -> Result<(String, String), ApiError> {
         self.process(|| {
             let StateChange { old, new } = self.object()?;
             Ok((minified(old)?, minified(new)?))
         })
+        .await
     }
 
     /// An event: any JSON.
-    pub fn event(&self) -> Result<String, ApiError> {
-        self.process(|| minified(read(self.text()?)?))
+    pub async fn event(&self) -> Result<String, ApiError> {
+        self.process(|| minified(read(self.text()?)?)).await
     }
 
-    /// Parses the body.
-    fn process<T>(&self, parse: impl FnOnce() -> T) -> T {
+    /// Parses the body. Reserves the memory of what a large one contains, which is copied.
+    async fn process<T>(&self, parse: impl FnOnce() -> Result<T, ApiError>) -> Result<T, ApiError> {
         let bytes = self.0.body.as_ref().map_or(0, Bytes::len);
-        body::process(bytes, parse)
+        if bytes <= SMALL_MAX {
+            return parse();
+        }
+        let counted = || {
+            memory::count(bytes);
+            parse()
+        };
+        body::parse(bytes, counted).await?
     }
 
     /// The body as an object. Checked here, because serde also accepts an array for a struct.

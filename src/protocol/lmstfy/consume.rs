@@ -10,7 +10,7 @@ use serde_json::json;
 use super::call::Call;
 use super::error::ApiError;
 use super::response::JobView;
-use super::{Api, Outcome};
+use super::{Api, HandlerResult};
 use crate::engine::{Claim, Job, JobKey, Order, QueueKey, Time};
 use crate::protocol::body;
 
@@ -22,7 +22,7 @@ const COUNT_MAX: u32 = 100;
 
 /// `GET /api/:namespace/:queue[,:queue]*`. The response is a job for a count of 1, an array for more, and
 /// 404 if no job is available.
-pub async fn consume(api: Api, call: Call) -> Outcome {
+pub async fn consume(api: Api, call: Call) -> HandlerResult {
     let queues = call.queues()?;
     let ttr_s: u32 = call.number("ttr", TTR_S, "invalid ttr")?;
     let timeout_s: u32 = call.number("timeout", 0, "invalid timeout")?;
@@ -60,34 +60,34 @@ fn new_job<'a>(job: &'a Job, queue: &'a QueueKey, now: Time) -> JobView<'a> {
 }
 
 /// `DELETE /api/:namespace/:queue/job/:job_id`
-pub async fn acknowledge(api: Api, call: Call) -> Outcome {
+pub async fn acknowledge(api: Api, call: Call) -> HandlerResult {
     let ids = vec![call.job_id().to_owned()];
     api.engine.acknowledge(call.queue()?, ids).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// `GET /api/:namespace/:queue/peek`
-pub async fn peek(api: Api, call: Call) -> Outcome {
+pub async fn peek(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue()?;
     let found = api.engine.next_ready_job(&queue).await?;
     job_response(found, &queue)
 }
 
 /// `GET /api/:namespace/:queue/job/:job_id`
-pub async fn job(api: Api, call: Call) -> Outcome {
+pub async fn job(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue()?;
     let key = JobKey::lmstfy(call.job_id());
     let found = api.engine.unexpired_job(&queue, &key).await?;
     job_response(found, &queue)
 }
 
-fn job_response(found: Option<(Job, Time)>, queue: &QueueKey) -> Outcome {
+fn job_response(found: Option<(Job, Time)>, queue: &QueueKey) -> HandlerResult {
     let (job, now) = found.ok_or(ApiError::NoSuchJob)?;
     Ok(Json(JobView::of(&job, queue, now)).into_response())
 }
 
 /// `GET /api/:namespace/:queue/size`
-pub async fn size(api: Api, call: Call) -> Outcome {
+pub async fn size(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue()?;
     let size = api.engine.count_ready(&queue).await?;
     Ok(size_response(&queue, size))
@@ -102,7 +102,7 @@ pub fn size_response(queue: &QueueKey, size: i64) -> axum::response::Response {
 }
 
 /// `DELETE /api/:namespace/:queue`
-pub async fn destroy(api: Api, call: Call) -> Outcome {
+pub async fn destroy(api: Api, call: Call) -> HandlerResult {
     api.engine.destroy(call.queue()?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -9,10 +9,10 @@ use super::call::Call;
 use super::consume::size_response;
 use super::error::ApiError;
 use super::publish::TTL_S;
-use super::{Api, Outcome};
+use super::{Api, HandlerResult};
 
 /// `GET /api/:namespace/:queue/deadletter`
-pub async fn peek_dead_letter(api: Api, call: Call) -> Outcome {
+pub async fn peek_dead_letter(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue()?;
     let dead = api.engine.dead_letter_summary(&queue).await?;
     Ok(Json(json!({
@@ -25,14 +25,14 @@ pub async fn peek_dead_letter(api: Api, call: Call) -> Outcome {
 }
 
 /// `GET /api/:namespace/:queue/deadletter/size`
-pub async fn size(api: Api, call: Call) -> Outcome {
+pub async fn size(api: Api, call: Call) -> HandlerResult {
     let queue = call.queue()?;
     let dead = api.engine.dead_letter_summary(&queue).await?;
     Ok(size_response(&queue, dead.size))
 }
 
 /// `PUT /api/:namespace/:queue/deadletter`
-pub async fn respawn(api: Api, call: Call) -> Outcome {
+pub async fn respawn(api: Api, call: Call) -> HandlerResult {
     let (queue, limit) = (call.queue()?, limit(&call)?);
     let ttl_s = call.number("ttl", TTL_S, "invalid ttl")?;
     let count = api.engine.respawn(queue, limit, ttl_s).await?;
@@ -40,7 +40,7 @@ pub async fn respawn(api: Api, call: Call) -> Outcome {
 }
 
 /// `DELETE /api/:namespace/:queue/deadletter`
-pub async fn delete(api: Api, call: Call) -> Outcome {
+pub async fn delete(api: Api, call: Call) -> HandlerResult {
     let (queue, limit) = (call.queue()?, limit(&call)?);
     api.engine.delete_dead_letter(queue, limit).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -12,9 +12,10 @@ use serde_json::value::RawValue;
 
 use super::call::{BULK_MAX, Call};
 use super::error::ApiError;
-use super::{Api, Outcome};
+use super::{Api, HandlerResult};
 use crate::budget::UpTo;
 use crate::engine::Publish;
+use crate::memory::{self, SMALL_MAX};
 use crate::protocol::body;
 
 /// Default time to live of a job, in seconds (API document, Publish a job).
@@ -29,23 +30,23 @@ const ATTRIBUTE_VALUE_BYTES_MAX: usize = 128;
 const ATTRIBUTE: &str = "job-attr-";
 
 /// `PUT /api/:namespace/:queue`
-pub async fn publish(api: Api, call: Call) -> Outcome {
+pub async fn publish(api: Api, call: Call) -> HandlerResult {
     let (queue, parameters) = (call.queue()?, PublishParameters::of(&call)?);
-    let job = parameters.job(call.body(api.body_max)?);
+    let job = parameters.job(call.body(api.body_max)?).await?;
     let ids = api.engine.publish(queue, vec![job]).await?;
     Ok(published(ids.first().map_or("", String::as_str)))
 }
 
 /// `PUT /api/:namespace/:queue/job/:job_id`: deletes the job and publishes a new one with another ID.
-pub async fn republish(api: Api, call: Call) -> Outcome {
+pub async fn republish(api: Api, call: Call) -> HandlerResult {
     let (queue, parameters) = (call.queue()?, PublishParameters::of(&call)?);
-    let job = parameters.job(call.body(api.body_max)?);
+    let job = parameters.job(call.body(api.body_max)?).await?;
     let id = api.engine.republish(queue, call.job_id(), job).await?;
     Ok(published(&id))
 }
 
 /// `PUT /api/:namespace/:queue/bulk`: the text of each element of a JSON array is the body of a job.
-pub async fn publish_several(api: Api, call: Call) -> Outcome {
+pub async fn publish_several(api: Api, call: Call) -> HandlerResult {
     let (queue, parameters) = (call.queue()?, PublishParameters::of(&call)?);
     let text = call.body(usize::MAX)?;
     let elements = body::process(text.len(), || serde_json::from_slice(text));
@@ -59,9 +60,10 @@ pub async fn publish_several(api: Api, call: Call) -> Outcome {
     }
     let job = |element: &&RawValue| match element.get().as_bytes() {
         body if body.len() > api.body_max => Err(ApiError::TooLarge),
-        body => Ok(parameters.job(body)),
+        body => Ok(parameters.encode(body)),
     };
-    let jobs = elements.iter().map(job).collect::<Result<Vec<_>, _>>()?;
+    let jobs = || elements.iter().map(job).collect::<Result<Vec<_>, _>>();
+    let jobs = encoded(text.len(), jobs).await??;
     let ids = api.engine.publish(queue, jobs).await?;
     let body = Json(json!({ "msg": "published", "job_ids": ids }));
     Ok((StatusCode::CREATED, body).into_response())
@@ -110,7 +112,11 @@ impl PublishParameters {
         })
     }
 
-    fn job(&self, body: &[u8]) -> Publish {
+    async fn job(&self, body: &[u8]) -> Result<Publish, ApiError> {
+        encoded(body.len(), || self.encode(body)).await
+    }
+
+    fn encode(&self, body: &[u8]) -> Publish {
         Publish {
             body: BASE64.encode(body),
             delay_s: self.delay_s,
@@ -120,6 +126,18 @@ impl PublishParameters {
             attributes: self.attributes.clone(),
         }
     }
+}
+
+/// Calls `encode` for bodies of this size together, and reserves the memory of what it returns.
+async fn encoded<T>(bytes: usize, encode: impl FnOnce() -> T) -> Result<T, ApiError> {
+    if bytes <= SMALL_MAX {
+        return Ok(encode());
+    }
+    let counted = || {
+        memory::count(base64::encoded_len(bytes, true).unwrap_or(bytes));
+        encode()
+    };
+    Ok(body::parse(bytes, counted).await?)
 }
 
 /// The attributes as the JSON text of an object, if there are any. Ignores values that are not valid UTF-8.

@@ -8,11 +8,11 @@ use super::call::{Call, Fields};
 use super::error::ApiError;
 use super::jobs::run_on_items;
 use super::response::{JobView, Results, number};
-use super::{Api, Outcome, recurring};
+use super::{Api, HandlerResult, recurring};
 use crate::blocking::poll_blocking_if_many;
 use crate::engine::{
-    Durations, EffectiveState, Error, JobKey, NAME_BYTES_MAX, Protocol, Queue, QueueCounts,
-    QueueKey, WorkerCounts,
+    Durations, EffectiveState, Error, FAILURE_GROUP_BYTES_MAX, JobKey, Protocol, Queue,
+    QueueCounts, QueueKey, WorkerCounts,
 };
 use crate::memory::holding;
 use crate::protocol::{body, long_list};
@@ -20,12 +20,9 @@ use crate::protocol::{body, long_list};
 /// Default number of failures that `/unfail` moves (qless-core, Unfail).
 const UNFAIL: i64 = 25;
 
-/// A failure group can be named `failed-retries-` followed by a queue name.
-const GROUP_BYTES_MAX: usize = NAME_BYTES_MAX + "failed-retries-".len();
-
 // ---- jobs ----
 
-pub async fn cancel(api: Api, call: Call) -> Outcome {
+pub async fn cancel(api: Api, call: Call) -> HandlerResult {
     let envelope = call.envelope().await?;
     let now = api.now(&envelope)?;
     let read = |item: &RawValue| Fields::of_id_or_item(item)?.required_name("id");
@@ -37,7 +34,7 @@ pub async fn cancel(api: Api, call: Call) -> Outcome {
     Results::of_items(ids.into_iter().map(Ok).collect(), array)
 }
 
-pub async fn job(api: Api, call: Call) -> Outcome {
+pub async fn job(api: Api, call: Call) -> HandlerResult {
     let (id, envelope) = (call.name("id")?, call.envelope().await?);
     let now = api.now(&envelope)?;
     match api.engine.job(&JobKey::qless(id)).await? {
@@ -46,7 +43,7 @@ pub async fn job(api: Api, call: Call) -> Outcome {
     }
 }
 
-pub async fn multiget(api: Api, call: Call) -> Outcome {
+pub async fn multiget(api: Api, call: Call) -> HandlerResult {
     let (ids, envelope) = (call.names("id")?, call.envelope().await?);
     let now = api.now(&envelope)?;
     let keys: Vec<_> = ids.into_iter().map(JobKey::qless).collect();
@@ -58,7 +55,7 @@ pub async fn multiget(api: Api, call: Call) -> Outcome {
     Ok(Results::new(&views))
 }
 
-pub async fn priority(api: Api, call: Call) -> Outcome {
+pub async fn priority(api: Api, call: Call) -> HandlerResult {
     let read = |item: &RawValue| {
         let fields = Fields::of(item)?;
         let key = JobKey::qless(fields.required_name("id")?);
@@ -77,7 +74,7 @@ pub async fn priority(api: Api, call: Call) -> Outcome {
     .await
 }
 
-pub async fn jobs(api: Api, call: Call) -> Outcome {
+pub async fn jobs(api: Api, call: Call) -> HandlerResult {
     let (state, queue) = (call.name("state")?, QueueKey::qless(call.name("queue")?));
     let effective_state = match EffectiveState::parse(state) {
         None if state == "recurring" => return recurring::list(&api, &call, &queue).await,
@@ -91,7 +88,7 @@ pub async fn jobs(api: Api, call: Call) -> Outcome {
     list(&api, &call, effective_state, Some(queue)).await
 }
 
-pub async fn complete_jobs(api: Api, call: Call) -> Outcome {
+pub async fn complete_jobs(api: Api, call: Call) -> HandlerResult {
     list(&api, &call, EffectiveState::Complete, None).await
 }
 
@@ -100,7 +97,7 @@ async fn list(
     call: &Call,
     effective_state: EffectiveState,
     queue: Option<QueueKey>,
-) -> Outcome {
+) -> HandlerResult {
     let (page, full, envelope) = (
         call.page()?,
         call.bool_parameter("full")?,
@@ -118,7 +115,7 @@ async fn list(
 
 // ---- failures ----
 
-pub async fn failed(api: Api, call: Call) -> Outcome {
+pub async fn failed(api: Api, call: Call) -> HandlerResult {
     api.now(&call.envelope().await?)?;
     let groups = api.engine.failure_counts().await?;
     let groups = groups.iter();
@@ -126,8 +123,11 @@ pub async fn failed(api: Api, call: Call) -> Outcome {
     Ok(Results::new(&groups.collect::<Map<String, Value>>()))
 }
 
-pub async fn failed_group(api: Api, call: Call) -> Outcome {
-    let (group, page) = (call.name_up_to("group", GROUP_BYTES_MAX)?, call.page()?);
+pub async fn failed_group(api: Api, call: Call) -> HandlerResult {
+    let (group, page) = (
+        call.name_up_to("group", FAILURE_GROUP_BYTES_MAX)?,
+        call.page()?,
+    );
     let now = api.now(&call.envelope().await?)?;
     let (total, jobs) = api.engine.jobs_of_failure_group(group, page).await?;
     #[derive(Serialize)]
@@ -141,7 +141,7 @@ pub async fn failed_group(api: Api, call: Call) -> Outcome {
     }))
 }
 
-pub async fn unfail(api: Api, call: Call) -> Outcome {
+pub async fn unfail(api: Api, call: Call) -> HandlerResult {
     let (queue, envelope) = (call.name("queue")?, call.envelope().await?);
     let now = api.now(&envelope)?;
     let data = envelope.data()?;
@@ -162,7 +162,7 @@ pub async fn unfail(api: Api, call: Call) -> Outcome {
 
 // ---- queues and workers ----
 
-pub async fn queues(api: Api, call: Call) -> Outcome {
+pub async fn queues(api: Api, call: Call) -> HandlerResult {
     let now = api.now(&call.envelope().await?)?;
     let permit = long_list::of_queues(&api.engine).await?;
     let list = async {
@@ -175,7 +175,7 @@ pub async fn queues(api: Api, call: Call) -> Outcome {
     holding(permit, poll_blocking_if_many(queues, list)).await
 }
 
-pub async fn queue(api: Api, call: Call) -> Outcome {
+pub async fn queue(api: Api, call: Call) -> HandlerResult {
     let name = call.name("queue")?;
     let now = api.now(&call.envelope().await?)?;
     let queue = api.engine.queue(&QueueKey::qless(name), now).await?;
@@ -232,29 +232,29 @@ pub fn counts<'a>(name: &'a str, queue: Option<&QueueCounts>) -> CountsView<'a> 
     }
 }
 
-pub async fn forget_queue(api: Api, call: Call) -> Outcome {
+pub async fn forget_queue(api: Api, call: Call) -> HandlerResult {
     let queue = QueueKey::qless(call.name("queue")?);
     let now = api.now(&call.envelope().await?)?;
     api.engine.forget_queue(queue, now).await?;
     Ok(Results::new(&true))
 }
 
-pub async fn pause(api: Api, call: Call) -> Outcome {
+pub async fn pause(api: Api, call: Call) -> HandlerResult {
     set_paused(api, call, true).await
 }
 
-pub async fn unpause(api: Api, call: Call) -> Outcome {
+pub async fn unpause(api: Api, call: Call) -> HandlerResult {
     set_paused(api, call, false).await
 }
 
-async fn set_paused(api: Api, call: Call, paused: bool) -> Outcome {
+async fn set_paused(api: Api, call: Call, paused: bool) -> HandlerResult {
     let queue = QueueKey::qless(call.name("queue")?);
     let now = api.now(&call.envelope().await?)?;
     api.engine.pause(queue, paused, now).await?;
     Ok(Results::new(&true))
 }
 
-pub async fn workers(api: Api, call: Call) -> Outcome {
+pub async fn workers(api: Api, call: Call) -> HandlerResult {
     let now = api.now(&call.envelope().await?)?;
     let workers = api.engine.workers(now).await?;
     Ok(Results::new(
@@ -266,21 +266,21 @@ pub fn worker_view(worker: &WorkerCounts) -> Value {
     json!({ "name": worker.name, "jobs": worker.jobs, "stalled": worker.stalled })
 }
 
-pub async fn worker(api: Api, call: Call) -> Outcome {
+pub async fn worker(api: Api, call: Call) -> HandlerResult {
     let name = call.name("worker")?;
     let now = api.now(&call.envelope().await?)?;
     let (jobs, stalled) = api.engine.worker_job_ids(name, now).await?;
     Ok(Results::new(&json!({ "jobs": jobs, "stalled": stalled })))
 }
 
-pub async fn forget_worker(api: Api, call: Call) -> Outcome {
+pub async fn forget_worker(api: Api, call: Call) -> HandlerResult {
     let worker = call.name("worker")?;
     let now = api.now(&call.envelope().await?)?;
     api.engine.forget_worker(worker, now).await?;
     Ok(Results::new(&true))
 }
 
-pub async fn stats(api: Api, call: Call) -> Outcome {
+pub async fn stats(api: Api, call: Call) -> HandlerResult {
     let queue = call.name("queue")?;
     let now = api.now(&call.envelope().await?)?;
     let moment = call.date()?.unwrap_or_else(|| api.engine.now(now));

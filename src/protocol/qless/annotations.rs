@@ -11,7 +11,7 @@ use super::call::{Call, Fields};
 use super::error::ApiError;
 use super::jobs::{ids, run_on_items, with_ids};
 use super::response::{JobView, Results};
-use super::{Api, Outcome};
+use super::{Api, HandlerResult};
 use crate::engine::{Depend, JobKey, NOTE_BYTES_MAX, OffsetPage};
 
 /// Minimum number of jobs of a listed tag (qless-core, Tag top).
@@ -19,7 +19,7 @@ pub const TOP_TAG: i64 = 2;
 
 // ---- dependencies ----
 
-pub async fn depends(api: Api, call: Call) -> Outcome {
+pub async fn depends(api: Api, call: Call) -> HandlerResult {
     run_on_items(&api, &call, read_depend, async |api, changes, now| {
         let done = api.engine.depend(changes, now).await?;
         Ok(done.into_iter().map(|done| done.map(|()| true)).collect())
@@ -50,14 +50,14 @@ fn read_depend(item: &RawValue) -> Result<(JobKey, Depend), ApiError> {
 
 // ---- tags ----
 
-pub async fn tag(api: Api, call: Call) -> Outcome {
+pub async fn tag(api: Api, call: Call) -> HandlerResult {
     run_on_items(&api, &call, read_tags, async |api, tags, now| {
         api.engine.tag(tags, now).await
     })
     .await
 }
 
-pub async fn untag(api: Api, call: Call) -> Outcome {
+pub async fn untag(api: Api, call: Call) -> HandlerResult {
     run_on_items(&api, &call, read_tags, async |api, tags, now| {
         api.engine.untag(tags, now).await
     })
@@ -74,14 +74,14 @@ fn read_tags(item: &RawValue) -> Result<(JobKey, Vec<String>), ApiError> {
     ))
 }
 
-pub async fn tagged(api: Api, call: Call) -> Outcome {
+pub async fn tagged(api: Api, call: Call) -> HandlerResult {
     let (tag, page) = (call.name("tag")?, call.page()?);
     api.now(&call.envelope().await?)?;
     let (total, ids) = api.engine.tagged(tag, page).await?;
     Ok(Results::new(&json!({ "total": total, "jobs": ids })))
 }
 
-pub async fn top_tags(api: Api, call: Call) -> Outcome {
+pub async fn top_tags(api: Api, call: Call) -> HandlerResult {
     let page: OffsetPage = call.page()?;
     api.now(&call.envelope().await?)?;
     let tags = api.engine.top_tags(TOP_TAG, page).await?;
@@ -91,7 +91,7 @@ pub async fn top_tags(api: Api, call: Call) -> Outcome {
 
 // ---- tracking ----
 
-pub async fn track(api: Api, call: Call) -> Outcome {
+pub async fn track(api: Api, call: Call) -> HandlerResult {
     let read = |item: &RawValue| {
         let fields = Fields::of_id_or_item(item)?;
         let key = JobKey::qless(fields.required_name("id")?);
@@ -104,7 +104,7 @@ pub async fn track(api: Api, call: Call) -> Outcome {
     .await
 }
 
-pub async fn untrack(api: Api, call: Call) -> Outcome {
+pub async fn untrack(api: Api, call: Call) -> HandlerResult {
     run_on_items(&api, &call, read_key, async |api, keys, now| {
         let ids = ids(&keys);
         Ok(with_ids(ids, api.engine.untrack(keys, now).await?))
@@ -112,7 +112,7 @@ pub async fn untrack(api: Api, call: Call) -> Outcome {
     .await
 }
 
-pub async fn tracked(api: Api, call: Call) -> Outcome {
+pub async fn tracked(api: Api, call: Call) -> HandlerResult {
     let now = api.now(&call.envelope().await?)?;
     let (jobs, expired) = api.engine.tracked().await?;
     #[derive(Serialize)]
@@ -128,7 +128,7 @@ pub async fn tracked(api: Api, call: Call) -> Outcome {
 
 // ---- notes and timeouts ----
 
-pub async fn log(api: Api, call: Call) -> Outcome {
+pub async fn log(api: Api, call: Call) -> HandlerResult {
     run_on_items(&api, &call, read_note, async |api, notes, now| {
         let ids = ids(notes.iter().map(|(key, ..)| key));
         Ok(with_ids(ids, api.engine.note(notes, now).await?))
@@ -163,7 +163,7 @@ fn read_note(item: &RawValue) -> Result<Note, ApiError> {
     Ok((key, message, data.map(|data| data.get().to_owned())))
 }
 
-pub async fn time_out(api: Api, call: Call) -> Outcome {
+pub async fn time_out(api: Api, call: Call) -> HandlerResult {
     run_on_items(&api, &call, read_key, async |api, keys, now| {
         let ids = ids(&keys);
         Ok(with_ids(ids, api.engine.time_out(keys, now).await?))

@@ -305,8 +305,10 @@ impl<'a> Envelope<'a> {
         let data = self.data()?;
         let parsed = body::parse(data.get().len(), || {
             let (items, is_array) = items(data)?;
-            // Twice, because the handlers collect what they have read again.
-            memory::count(2 * items.len() * size_of::<Result<T, ApiError>>());
+            // The payloads and messages are copied. The items count twice, because the handlers collect what they have
+            // read again.
+            let each = 2 * size_of::<Result<T, ApiError>>();
+            memory::count(data.get().len() + items.len() * each);
             Ok((items.into_iter().map(read).collect(), is_array))
         });
         parsed.await?

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::call::{Call, Fields, one_to_max, wait};
 use super::error::ApiError;
 use super::response::{JobView, Results};
-use super::{Api, Outcome};
+use super::{Api, HandlerResult};
 use crate::engine::{Claim, Order, QueueKey};
 use crate::memory;
 use crate::protocol::body;
@@ -16,7 +16,7 @@ use crate::protocol::body;
 /// Maximum number of queues that one request claims from.
 const QUEUES_MAX: usize = 100;
 
-pub async fn claim(api: Api, call: Call) -> Outcome {
+pub async fn claim(api: Api, call: Call) -> HandlerResult {
     let parameters = ClaimParameters {
         queues: vec![QueueKey::qless(call.name("queue")?)],
         count: call.count()?,
@@ -27,7 +27,7 @@ pub async fn claim(api: Api, call: Call) -> Outcome {
 }
 
 /// Claims from several queues, which a GET names in its query and a POST in its `data`.
-pub async fn claim_of_several(api: Api, call: Call) -> Outcome {
+pub async fn claim_of_several(api: Api, call: Call) -> HandlerResult {
     let parameters = of_several(&call).await?;
     claim_jobs(&api, call, parameters).await
 }
@@ -63,7 +63,7 @@ fn in_data(data: &RawValue) -> Result<ClaimParameters, ApiError> {
     })
 }
 
-pub async fn peek(api: Api, call: Call) -> Outcome {
+pub async fn peek(api: Api, call: Call) -> HandlerResult {
     let (queue, count, envelope) = (call.name("queue")?, call.count()?, call.envelope().await?);
     let now = api.now(&envelope)?;
     let jobs = api
@@ -81,7 +81,7 @@ struct ClaimParameters {
     wait: Duration,
 }
 
-async fn claim_jobs(api: &Api, call: Call, parameters: ClaimParameters) -> Outcome {
+async fn claim_jobs(api: &Api, call: Call, parameters: ClaimParameters) -> HandlerResult {
     let envelope = call.envelope().await?;
     let now = api.now(&envelope)?;
     let worker = envelope.host;

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use super::call::Call;
 use super::error::ApiError;
 use super::response::{Results, number, response};
-use super::{Api, Outcome};
+use super::{Api, HandlerResult};
 use crate::auth::Rejected;
 use crate::engine::{EventsFollowed, PublishedEvent};
 use crate::memory::holding;
@@ -87,7 +87,7 @@ pub async fn events(
     }
 }
 
-async fn list(api: Api, call: Call) -> Outcome {
+async fn list(api: Api, call: Call) -> HandlerResult {
     let (after, limit) = (call.number("after")?, call.limit(LIMIT)?);
     api.now(&call.envelope().await?)?;
     let place = long_list::wait_for(&LISTS).await?;

@@ -8,12 +8,12 @@ use serde_json::value::RawValue;
 use super::call::{Call, Envelope, Fields};
 use super::error::ApiError;
 use super::response::{Results, Seconds};
-use super::{Api, Outcome};
+use super::{Api, HandlerResult};
 use crate::engine::{
     self, Error, Fail, JobKey, LeaseHolder, NextQueue, Put, QueueKey, Retry, Time,
 };
 
-pub async fn add(api: Api, call: Call) -> Outcome {
+pub async fn add(api: Api, call: Call) -> HandlerResult {
     let (queue, envelope) = (call.name("queue")?, call.envelope().await?);
     let now = api.now(&envelope)?;
     let (puts, array) = envelope.items(read_put).await?;
@@ -26,7 +26,7 @@ pub async fn add(api: Api, call: Call) -> Outcome {
 }
 
 /// Like [`add`], but only for existing jobs.
-pub async fn requeue(api: Api, call: Call) -> Outcome {
+pub async fn requeue(api: Api, call: Call) -> HandlerResult {
     let (queue, envelope) = (call.name("queue")?, call.envelope().await?);
     let now = api.now(&envelope)?;
     let with_id = |item: &RawValue| {
@@ -60,7 +60,7 @@ fn read_put(item: &RawValue) -> Result<Put, ApiError> {
     })
 }
 
-pub async fn heartbeat(api: Api, call: Call) -> Outcome {
+pub async fn heartbeat(api: Api, call: Call) -> HandlerResult {
     let envelope = call.envelope().await?;
     let (now, holder) = (api.now(&envelope)?, holder(&call, &envelope)?);
     let read = |item: &RawValue| {
@@ -81,7 +81,7 @@ pub async fn heartbeat(api: Api, call: Call) -> Outcome {
     )
 }
 
-pub async fn complete(api: Api, call: Call) -> Outcome {
+pub async fn complete(api: Api, call: Call) -> HandlerResult {
     let envelope = call.envelope().await?;
     let (now, holder) = (api.now(&envelope)?, holder(&call, &envelope)?);
     let (completions, array) = envelope.items(read_completion).await?;
@@ -131,7 +131,7 @@ fn read_completion(item: &RawValue) -> Result<Completion, ApiError> {
     Ok((key, body, next))
 }
 
-pub async fn fail(api: Api, call: Call) -> Outcome {
+pub async fn fail(api: Api, call: Call) -> HandlerResult {
     let envelope = call.envelope().await?;
     let (now, holder) = (api.now(&envelope)?, holder(&call, &envelope)?);
     let (fails, array) = envelope.items(read_failure).await?;
@@ -156,7 +156,7 @@ fn read_failure(item: &RawValue) -> Result<Fail, ApiError> {
     })
 }
 
-pub async fn retry(api: Api, call: Call) -> Outcome {
+pub async fn retry(api: Api, call: Call) -> HandlerResult {
     let envelope = call.envelope().await?;
     let (now, holder) = (api.now(&envelope)?, holder(&call, &envelope)?);
     let read = |item: &RawValue| {
@@ -226,7 +226,7 @@ pub async fn run_on_items<P, T: Serialize>(
     call: &Call,
     read: impl Fn(&RawValue) -> Result<P, ApiError>,
     method: impl AsyncFnOnce(&Api, Vec<P>, Option<Time>) -> engine::Result<Vec<engine::Result<T>>>,
-) -> Outcome {
+) -> HandlerResult {
     let envelope = call.envelope().await?;
     let now = api.now(&envelope)?;
     let (items, array) = envelope.items(read).await?;

@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 use super::call::{Call, Fields};
 use super::error::ApiError;
 use super::response::Results;
-use super::{Api, Outcome};
+use super::{Api, HandlerResult};
 use crate::engine::Inconsistency;
 use crate::protocol::body;
 
-pub async fn check(api: Api, call: Call) -> Outcome {
+pub async fn check(api: Api, call: Call) -> HandlerResult {
     let now = api.now(&call.envelope().await?)?;
     let problems = api.engine.check(now).await?;
     Ok(Results::new(&json!({ "problems": views(&problems) })))
 }
 
-pub async fn repair(api: Api, call: Call) -> Outcome {
+pub async fn repair(api: Api, call: Call) -> HandlerResult {
     let envelope = call.envelope().await?;
     let now = api.now(&envelope)?;
     let data = envelope.data()?;
@@ -38,7 +38,7 @@ fn views(problems: &[Inconsistency]) -> Vec<Value> {
     problems.iter().map(view).collect()
 }
 
-pub async fn flush(api: Api, call: Call) -> Outcome {
+pub async fn flush(api: Api, call: Call) -> HandlerResult {
     call.envelope().await?;
     if !api.allow_flush {
         return Err(ApiError::NotEnabled {

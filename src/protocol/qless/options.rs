@@ -7,11 +7,11 @@ use serde::ser::{Serialize, Serializer};
 use super::call::Call;
 use super::error::ApiError;
 use super::response::Results;
-use super::{Api, Outcome};
+use super::{Api, HandlerResult};
 use crate::engine::{Config, OPTION_BYTES_MAX};
 use crate::protocol::{body, long_list};
 
-pub async fn options(api: Api, call: Call) -> Outcome {
+pub async fn options(api: Api, call: Call) -> HandlerResult {
     api.now(&call.envelope().await?)?;
     let config = api.engine.options().await?;
     let _permit = long_list::of_options(config).await?;
@@ -28,7 +28,7 @@ impl Serialize for OptionsView {
     }
 }
 
-pub async fn option(api: Api, call: Call) -> Outcome {
+pub async fn option(api: Api, call: Call) -> HandlerResult {
     let option = call.name_up_to("option", OPTION_BYTES_MAX)?;
     api.now(&call.envelope().await?)?;
     match api.engine.options().await?.get(option) {
@@ -39,7 +39,7 @@ pub async fn option(api: Api, call: Call) -> Outcome {
     }
 }
 
-pub async fn set_option(api: Api, call: Call) -> Outcome {
+pub async fn set_option(api: Api, call: Call) -> HandlerResult {
     let (option, envelope) = (
         call.name_up_to("option", OPTION_BYTES_MAX)?,
         call.envelope().await?,
@@ -54,7 +54,7 @@ pub async fn set_option(api: Api, call: Call) -> Outcome {
     Ok(Results::new(&data))
 }
 
-pub async fn unset_option(api: Api, call: Call) -> Outcome {
+pub async fn unset_option(api: Api, call: Call) -> HandlerResult {
     let option = call.name_up_to("option", OPTION_BYTES_MAX)?;
     let now = api.now(&call.envelope().await?)?;
     api.engine.configure(option, None, now).await?;

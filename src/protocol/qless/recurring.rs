@@ -7,7 +7,7 @@ use super::call::{Call, Fields};
 use super::error::ApiError;
 use super::jobs::run_valid;
 use super::response::{Results, number};
-use super::{Api, Outcome};
+use super::{Api, HandlerResult};
 use crate::engine::{
     CRON_INTERVAL_S, CronSchedule, Error, QueueKey, Queues, RECURRING_ID_BYTES_MAX, Recur,
     Recurring, RecurringChange, Time, check_zone,
@@ -25,7 +25,7 @@ enum Schedule {
     Cron(String, String),
 }
 
-pub async fn recur(api: Api, call: Call) -> Outcome {
+pub async fn recur(api: Api, call: Call) -> HandlerResult {
     let queue = QueueKey::qless(call.name("queue")?);
     let envelope = call.envelope().await?;
     let now = api.now(&envelope)?;
@@ -121,7 +121,7 @@ fn interval(fields: &Fields<'_>) -> Result<Option<f64>, ApiError> {
     }
 }
 
-pub async fn recurring(api: Api, call: Call) -> Outcome {
+pub async fn recurring(api: Api, call: Call) -> HandlerResult {
     let id = call.name("id")?;
     api.now(&call.envelope().await?)?;
     match api.engine.recurring(id).await? {
@@ -130,7 +130,7 @@ pub async fn recurring(api: Api, call: Call) -> Outcome {
     }
 }
 
-pub async fn change(api: Api, call: Call) -> Outcome {
+pub async fn change(api: Api, call: Call) -> HandlerResult {
     let (id, envelope) = (call.name("id")?, call.envelope().await?);
     let now = api.now(&envelope)?;
     let data = envelope.data()?;
@@ -160,14 +160,14 @@ fn read_change(data: &RawValue) -> Result<(RecurringChange, Option<Schedule>), A
     Ok((change, schedule(&fields)?))
 }
 
-pub async fn unrecur(api: Api, call: Call) -> Outcome {
+pub async fn unrecur(api: Api, call: Call) -> HandlerResult {
     let (id, now) = (call.name("id")?, api.now(&call.envelope().await?)?);
     api.engine.unrecur(id, now).await?;
     Ok(Results::new(&true))
 }
 
 /// The list of a queue's recurring jobs.
-pub async fn list(api: &Api, call: &Call, queue: &QueueKey) -> Outcome {
+pub async fn list(api: &Api, call: &Call, queue: &QueueKey) -> HandlerResult {
     let (page, full) = (call.page()?, call.bool_parameter("full")?);
     api.now(&call.envelope().await?)?;
     if full {

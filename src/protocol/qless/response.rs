@@ -67,13 +67,18 @@ impl Results {
         if items.iter().all(Result::is_ok) {
             return self;
         }
-        let errors: Vec<Option<Map<String, Value>>> = items
-            .iter()
-            .map(|item| item.as_ref().err().map(ApiError::to_object))
-            .collect();
-        self.with_key("errors", &errors)
+        body::process(items.len() * ERROR_BYTES, || {
+            let errors: Vec<Option<Map<String, Value>>> = items
+                .iter()
+                .map(|item| item.as_ref().err().map(ApiError::to_object))
+                .collect();
+            self.with_key("errors", &errors)
+        })
     }
 }
+
+/// About the size of an error in a response, in bytes.
+const ERROR_BYTES: usize = 100;
 
 /// A result, or `false`.
 struct OrFalse<'a, T>(Option<&'a T>);

@@ -296,11 +296,20 @@ impl Hub {
         self.lock().patterns
     }
 
-    /// If there are subscribers, waits until the task reads events. Called before the first subscription is confirmed,
-    /// and before a command that other clients send meanwhile.
+    /// If there are subscribers, waits until the task reads events, for at most [`READY_MAX`]. Called before the first
+    /// subscription is confirmed.
     pub async fn be_ready(&self) {
+        self.be_ready_within(READY_MAX).await;
+    }
+
+    /// Like [`Hub::be_ready`], for at most [`CATCH_UP_MAX`]. Called before a command that other clients send meanwhile.
+    pub async fn be_ready_soon(&self) {
+        self.be_ready_within(CATCH_UP_MAX).await;
+    }
+
+    async fn be_ready_within(&self, time: Duration) {
         if !self.follows.load(Ordering::Acquire) {
-            self.catch_up_within(READY_MAX).await;
+            self.catch_up_within(time).await;
         }
     }
 

@@ -24,7 +24,7 @@ use crate::protocol::body;
 /// The option `grace-period` if it is not set, in seconds (qless-core, Config). Over HTTP it is 0.
 pub const GRACE_S: i64 = 10;
 
-type Outcome = std::result::Result<Reply, CommandError>;
+type CallResult = std::result::Result<Reply, CommandError>;
 
 /// A call of a script.
 struct Call<'a> {
@@ -145,12 +145,12 @@ pub async fn run(engine: &Engine, dialect: Dialect, arguments: Vec<String>) -> C
         _ => Box::pin(dispatch(&command, call)).await,
     };
     CommandResult::Reply {
+        publishes: outcome.is_ok() && !only_reads(&command),
         reply: outcome.unwrap_or_else(|refused| refused.reply(area, dialect)),
-        publishes: !only_reads(&command),
     }
 }
 
-async fn dispatch(command: &str, call: Call<'_>) -> Outcome {
+async fn dispatch(command: &str, call: Call<'_>) -> CallResult {
     match command {
         "requeue" => jobs::requeue(call).await,
         "pop" => jobs::pop(call).await,
@@ -211,13 +211,13 @@ impl Call<'_> {
     }
 
     /// The jobs as a list.
-    fn list(&self, jobs: &[Job], is_claimed: bool) -> Outcome {
+    fn list(&self, jobs: &[Job], is_claimed: bool) -> CallResult {
         json(&Table(&self.views(jobs, is_claimed)))
     }
 }
 
 /// A reply of JSON text.
-fn json(value: &impl Serialize) -> Outcome {
+fn json(value: &impl Serialize) -> CallResult {
     Ok(Reply::Text(body::text(value)?))
 }
 

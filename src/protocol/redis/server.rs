@@ -215,7 +215,7 @@ async fn run_script(
     if let Some(command) = arguments.first() {
         session.client.runs(command);
     }
-    session.api.hub.be_ready().await;
+    session.api.hub.be_ready_soon().await;
     let running = qless::run(&session.api.engine, dialect, arguments);
     let (ran, reserved) = memory::of_request(running).await;
     match ran {

@@ -107,6 +107,11 @@ impl Session {
         accepted != Some(true)
     }
 
+    /// Whether the token that the client has presented was replaced.
+    pub fn is_revoked(&self) -> bool {
+        self.token.is_some() && self.is_anonymous()
+    }
+
     /// Runs a command and appends its replies, and before them the messages that they must follow. A `put` may wait for
     /// the next one; [`Session::finish`] ends that.
     pub async fn run(

@@ -102,8 +102,8 @@ impl Call {
         let parsed = body::parse(body.len(), || {
             let jobs: Vec<NewJob<'_>> =
                 serde_json::from_slice(body).map_err(|error| json_error(&error))?;
-            // A small job occupies many times its length.
-            memory::count(jobs.len() * size_of::<Enqueue>());
+            // The payloads are copied. A small job occupies many times its length.
+            memory::count(body.len() + jobs.len() * size_of::<Enqueue>());
             jobs.into_iter().map(enqueue).collect()
         });
         parsed.await?

@@ -309,7 +309,7 @@ impl<R: GroupRunner> Queue<R> {
         }
         let least = || {
             let all = self.put_back.iter().enumerate();
-            all.min_by_key(|(_, request)| R::load(request))
+            all.min_by_key(|(_, request)| R::loaded_weight(request))
         };
         let place = if self.least_first { least()?.0 } else { 0 };
         let first = self.put_back.remove(place)?;
@@ -339,7 +339,7 @@ impl<R: GroupRunner> Queue<R> {
             return Vec::new();
         }
         let mut all: Vec<_> = self.put_back.drain(..).enumerate().collect();
-        all.sort_by_key(|(place, request)| (R::load(request), R::weight(request), *place));
+        all.sort_by_key(|(place, request)| (R::loaded_weight(request), R::weight(request), *place));
         let refused = all.split_off(PUT_BACK_MAX);
         all.sort_by_key(|(place, _)| *place);
         self.put_back
@@ -403,7 +403,7 @@ fn add_fitting<R: GroupRunner>(
 pub fn separate_fitting<R: GroupRunner>(
     mut requests: Vec<R::Request>,
 ) -> (Vec<R::Request>, VecDeque<R::Request>) {
-    requests.sort_by_key(|request| (R::load(request), R::weight(request)));
+    requests.sort_by_key(|request| (R::loaded_weight(request), R::weight(request)));
     let (mut fitting, mut others) = (Vec::new(), VecDeque::from(requests));
     add_fitting::<R>(&mut others, &mut fitting, &mut 0);
     (fitting, others)

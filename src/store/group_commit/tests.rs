@@ -45,7 +45,7 @@ impl GroupRunner for CountingRunner {
         *request
     }
 
-    fn load(request: &usize) -> usize {
+    fn loaded_weight(request: &usize) -> usize {
         *request % 10
     }
 

@@ -1,5 +1,5 @@
 //! Groups that begin late. While no other server is known, a group needs no transaction around its statements: each read
-//! is one of its own, and all writes are one statement, which also compares the revision, the time, the versions of the
+//! is a statement of its own, and all writes are one statement, which also compares the revision, the time, the versions of the
 //! jobs and the number of changed rows. So a put takes one round trip, not three.
 //!
 //! Another server may have started without notice, or the machine was suspended. Then the comparison fails, nothing is
@@ -25,8 +25,9 @@ const STATE_AGE_MAX: Duration = Duration::from_secs(1);
 /// The most statements that are written as one.
 const AT_ONCE_MAX: usize = 8;
 
-/// For reads outside of a transaction, which would release the locks at once, after writing them to the log.
-pub const WITHOUT_LOCKS: Dialect = Dialect::Postgres { skip_locked: false };
+/// For databases that do not support `SKIP LOCKED`, and for reads outside of a transaction, which would release the locks
+/// at once, after writing them to the log.
+pub const WITHOUT_SKIP_LOCKED: Dialect = Dialect::Postgres { skip_locked: false };
 
 /// The error of a failed comparison ([`at_once`]): a text is not a number.
 const INVALID_TEXT: &str = "22P02";
@@ -58,7 +59,7 @@ impl Connection {
     /// Whether groups can begin late. Not behind a pooler, where each statement needs its settings. Databases without
     /// SKIP LOCKED may also refuse statements that change a table twice.
     pub(super) fn can_begin_late(&self) -> bool {
-        let skips_locked = self.send_mode.dialect != WITHOUT_LOCKS;
+        let skips_locked = self.send_mode.dialect != WITHOUT_SKIP_LOCKED;
         skips_locked && !self.is_searching && !self.send_mode.is_pooled()
     }
 

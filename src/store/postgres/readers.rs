@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::listener::{Listener, NOTIFY};
 use super::{READ_STATE, STATEMENT_TIMEOUT, options, run_statement};
-use crate::memory::hold_for_read;
+use crate::memory::hold_until_done;
 use crate::store::pooled::SendMode;
 use crate::store::readers::{ReadKind, ReadPermits};
 use crate::store::rows::{Statement, StatementResult};
@@ -104,7 +104,8 @@ impl Readers {
         kind: ReadKind,
         batch: Vec<Statement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
-        let (readers, held, abandoned) = (self.clone(), hold_for_read(), CancellationToken::new());
+        let (readers, held, abandoned) =
+            (self.clone(), hold_until_done(), CancellationToken::new());
         let _caller = abandoned.clone().drop_guard();
         let reading = tokio::spawn(async move {
             let permits = abandoned

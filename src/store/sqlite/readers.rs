@@ -9,18 +9,19 @@ use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
 use sqlx::sqlite::{
-    SqliteArguments, SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteQueryResult, SqliteRow,
+    SqliteArguments, SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions,
+    SqliteQueryResult, SqliteRow,
 };
 use sqlx::{Arguments, AssertSqlSafe, Either, Executor};
 use tokio_util::sync::CancellationToken;
 
 use super::{PREPARED_BYTES_MAX, options};
-use crate::memory::hold_for_read;
+use crate::memory::hold_until_done;
 use crate::store::StoreError;
 use crate::store::binding;
 use crate::store::file::with_suffix;
 use crate::store::readers::{LONG_READS_MAX, LONG_WAIT_MAX, ReadKind, ReadPermits};
-use crate::store::rows::{Arg, Row, Statement, StatementResult};
+use crate::store::rows::{Arg, BytesLeft, Row, Statement, StatementResult};
 
 /// Maximum number of read-only connections.
 const READERS: u32 = 4;
@@ -43,18 +44,31 @@ pub struct Readers {
 /// Steps of SQLite's virtual machine after which a statement checks whether it must end: about a millisecond.
 const STEPS_BETWEEN_CHECKS: i32 = 100_000;
 
+/// Connections for statements that sort much, as a consistency check sorts all jobs and tags: they sort in temporary
+/// files. If the folder for temporary files cannot be written, the files are beside the database.
+fn sort_in_files(options: SqliteConnectOptions, database: &Path) -> SqliteConnectOptions {
+    if tempfile::tempfile().is_ok() {
+        return options.pragma("temp_store", "file");
+    }
+    let folder = database.parent().and_then(Path::to_str);
+    let folder = folder.map(|folder| if folder.is_empty() { "." } else { folder });
+    match folder.filter(|folder| tempfile::tempfile_in(folder).is_ok()) {
+        // A setting of the process, which SQLite changes under a lock.
+        Some(folder) => options.pragma("temp_store", "file").pragma(
+            "temp_store_directory",
+            format!("'{}'", folder.replace('\'', "''")),
+        ),
+        None => options.pragma("temp_store", "memory"),
+    }
+}
+
 impl Readers {
     pub(in crate::store) async fn open(path: &Path) -> Result<Readers, StoreError> {
         let options = options(path)?.pragma("query_only", "true");
         let pool = |max| SqlitePoolOptions::new().max_connections(max);
         let ping = pool(1).connect_lazy_with(options.clone());
         let long = pool(LONG_READS_MAX).acquire_timeout(LONG_WAIT_MAX);
-        // A consistency check sorts all jobs and tags. Without a folder for temporary files, it does so in memory.
-        let sorts_in = match tempfile::tempfile() {
-            Ok(_) => "file",
-            Err(_) => "memory",
-        };
-        let long = long.connect_lazy_with(options.clone().pragma("temp_store", sorts_in));
+        let long = long.connect_lazy_with(sort_in_files(options.clone(), path));
         let closing = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&closing);
         let pool = pool(READERS).after_connect(move |connection, _| {
@@ -102,7 +116,7 @@ impl Readers {
     ) -> Result<Vec<StatementResult>, StoreError> {
         let (long, closing) = (self.long.clone(), Arc::clone(&self.closing));
         let permits = self.permits.clone();
-        let (abandoned, held) = (CancellationToken::new(), hold_for_read());
+        let (abandoned, held) = (CancellationToken::new(), hold_until_done());
         let (_caller, waiting) = (abandoned.clone().drop_guard(), abandoned.clone());
         let end = Instant::now() + time;
         let reading = tokio::spawn(async move {
@@ -166,7 +180,7 @@ async fn read_to_end(
     batch: Vec<Statement>,
     permits: Option<(ReadPermits, ReadKind)>,
 ) -> Result<Vec<StatementResult>, StoreError> {
-    let (abandoned, held) = (CancellationToken::new(), hold_for_read());
+    let (abandoned, held) = (CancellationToken::new(), hold_until_done());
     let _caller = abandoned.clone().drop_guard();
     let reading = tokio::spawn(async move {
         let _held = held;
@@ -189,12 +203,13 @@ async fn read_on(
     batch: Vec<Statement>,
 ) -> Result<Vec<StatementResult>, StoreError> {
     let statements = batch.len();
+    let bytes_max = batch.iter().map(|statement| statement.bytes_max).sum();
     let snapshot = statements > 1;
     let (mut text, arguments) = joined(&batch)?;
     if snapshot {
         text = format!("BEGIN;{text}COMMIT;");
     }
-    let mut results = match fetch(connection, text, arguments).await {
+    let mut results = match fetch(connection, text, arguments, bytes_max).await {
         Ok(results) => results,
         Err(error) => {
             drop(connection.execute("ROLLBACK").await);
@@ -232,19 +247,24 @@ fn joined(batch: &[Statement]) -> Result<(String, SqliteArguments), StoreError> 
     Ok((text, arguments))
 }
 
-/// Runs the text and collects its results.
+/// Runs the text and collects its results. Their texts have at most `bytes_max` bytes.
 async fn fetch(
     connection: &mut SqliteConnection,
     text: String,
     arguments: SqliteArguments,
+    bytes_max: Option<usize>,
 ) -> Result<Vec<StatementResult>, StoreError> {
     // Safe: the text is joined from literals of this program, and every value is bound.
     let persistent = text.len() <= PREPARED_BYTES_MAX;
     let query = sqlx::query_with(AssertSqlSafe(text), arguments).persistent(persistent);
     let mut stream = connection.fetch_many(query);
     let mut collected = Collected::default();
+    let mut left = BytesLeft::of(bytes_max);
     while let Some(part) = stream.try_next().await? {
         collected.add(part);
+        if let (Some(left), Some(row)) = (&mut left, collected.rows.last()) {
+            left.count(row)?;
+        }
     }
     Ok(collected.results)
 }

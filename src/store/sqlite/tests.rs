@@ -210,3 +210,21 @@ async fn the_log_starts_again_after_a_checkpoint_on_the_other_thread() {
     connection.close().unwrap();
     assert!(!folder.path().join("jobs.db-wal").exists());
 }
+
+#[tokio::test]
+async fn a_read_ends_if_its_rows_have_grown_much_since_they_were_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
+    let text = "SELECT 1, printf('%.*c', $1, 'x') UNION ALL SELECT 2, 'y'";
+    for (bytes, is_read) in [(1_049_800, true), (1_049_801, false)] {
+        let statement = Statement::new(text, [Arg::Int(bytes)]).measured(100);
+        let read = readers.read(ReadKind::Unkeyed, vec![statement]).await;
+        match read {
+            Ok(results) => assert!(is_read && results[0].rows.len() == 2),
+            Err(error) => assert!(!is_read && matches!(error, StoreError::Grown), "{error}"),
+        }
+    }
+    let one = vec![Statement::new("SELECT 1", [])];
+    assert!(readers.read(ReadKind::Unkeyed, one).await.is_ok());
+    readers.close().await;
+}

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{Action, Target, act};
 use crate::auth::Role;
-use crate::engine::{ALERT_RULES_MAX, AlertRule, Engine, Time};
+use crate::engine::{self, ALERT_RULES_MAX, AlertRule, Engine, Time};
 use crate::ui::error::PageError;
 use crate::ui::model::problem::ProblemKind;
 use crate::ui::urls;
@@ -114,8 +114,19 @@ async fn create(engine: &Engine, rule: AlertRule) -> Result<(), String> {
     if rules.iter().any(|other| other.name == rule.name) {
         return Err(format!("alert rule “{}” already exists", rule.name));
     }
-    let added = engine.add_alert_rule(rule).await;
-    added.map_err(|error| error.to_string())
+    let id = rule.id.clone();
+    let added = async {
+        engine.add_alert_rule(rule).await?;
+        let rules = engine.alert_rules().await?;
+        Ok(rules.iter().any(|rule| rule.id == id))
+    };
+    match added
+        .await
+        .map_err(|error: engine::Error| error.to_string())?
+    {
+        true => Ok(()),
+        false => Err("another alert rule was created at the same time".to_owned()),
+    }
 }
 
 pub static DELETE_ALERT: Action =

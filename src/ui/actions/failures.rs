@@ -3,9 +3,10 @@
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
 
-use super::input::check_name;
+use super::input::check_name_up_to;
 use super::{Action, ActionOutcome, Target, act};
 use crate::auth::Role;
+use crate::engine::FAILURE_GROUP_BYTES_MAX;
 use crate::ui::actions::operations::start;
 use crate::ui::components::basics::plural;
 use crate::ui::context::ActionContext;
@@ -77,7 +78,7 @@ pub async fn mute_group(
 }
 
 fn check_mute(group: &str, reason: &str, hours: i64) -> Result<(), String> {
-    check_name("the failure group", group)?;
+    check_name_up_to("the failure group", group, FAILURE_GROUP_BYTES_MAX)?;
     let is_reason = (1..=REASON_CHARS_MAX).contains(&reason.chars().count());
     if !is_reason || reason.chars().any(char::is_control) {
         return Err(format!(

@@ -17,9 +17,14 @@ pub fn only<T>(results: Result<Vec<Result<T>>>) -> Result<T, String> {
 
 /// Checks a name by the rules of the API.
 pub fn check_name(field: &str, name: &str) -> Result<(), String> {
-    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+    check_name_up_to(field, name, NAME_BYTES_MAX)
+}
+
+/// The same for a name of at most `bytes_max` bytes.
+pub fn check_name_up_to(field: &str, name: &str, bytes_max: usize) -> Result<(), String> {
+    if name.is_empty() || name.len() > bytes_max || name.chars().any(char::is_control) {
         return Err(format!(
-            "{field} must have 1 to {NAME_BYTES_MAX} bytes and no control characters"
+            "{field} must have 1 to {bytes_max} bytes and no control characters"
         ));
     }
     Ok(())

@@ -78,7 +78,7 @@ async fn set_paused(
         Protocol::Lmstfy | Protocol::Relay => drop(existing(engine, queue).await?),
         Protocol::Jobq => return Err("Jobq queues cannot be paused".to_owned()),
     }
-    let paused = engine.pause_queues(&[key(queue)], pause).await;
+    let paused = engine.pause_queues(&[key(queue)], pause, None).await;
     paused.map(drop).map_err(|error| error.to_string())
 }
 
@@ -167,7 +167,10 @@ pub async fn pause_queues(
         let selected = selected(&context.engine, only, queues, &of, q, &state).await?;
         let pause = new_pause(&context, &pause)?;
         let end = end_text(&context.engine, &pause);
-        let changed = context.engine.pause_queues(&selected, Some(pause)).await?;
+        let changed = context
+            .engine
+            .pause_queues(&selected, Some(pause), None)
+            .await?;
         Ok(done("paused", &end, changed, &selected).into())
     })
     .await
@@ -192,7 +195,7 @@ pub async fn resume_queues(
 ) -> Result<(), PageError> {
     act(&RESUME_QUEUES, &back, async |context| {
         let selected = selected(&context.engine, only, queues, &of, q, &state).await?;
-        let changed = context.engine.pause_queues(&selected, None).await?;
+        let changed = context.engine.pause_queues(&selected, None, None).await?;
         Ok(done("resumed", "", changed, &selected).into())
     })
     .await

@@ -6,15 +6,16 @@ use crate::ui::urls;
 
 /// Links to files with all jobs that match the search.
 pub fn exports(search: &str) -> AnyView {
-    view! {
-        <p class="text-muted">
-            "Export all: "
-            <a href=urls::export(search, "csv") download="">"CSV"</a>
-            " · "
-            <a href=urls::export(search, "jsonl") download="">"JSON lines"</a>
-        </p>
+    let link = |extension, text| {
+        let address = urls::export(search, extension)?;
+        Some(view! { <a href=address download="">{text}</a> })
+    };
+    match (link("csv", "CSV"), link("jsonl", "JSON lines")) {
+        (Some(csv), Some(jsonl)) => {
+            view! { <p class="text-muted">"Export all: " {csv} " · " {jsonl}</p> }.into_any()
+        }
+        _ => ().into_any(),
     }
-    .into_any()
 }
 
 /// Links to the search, and to files with all jobs that match it.

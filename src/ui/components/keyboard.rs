@@ -148,7 +148,7 @@ pub fn palette() -> AnyView {
             <p id="palette-count" class="sr-only" role="status"></p>
         </dialog>
         <div
-            id="said"
+            id="announcement"
             class="fixed inset-x-0 bottom-18 z-3 mx-auto w-fit rounded-md border border-control bg-card px-4 py-2 empty:border-0 empty:p-0"
             role="status"
         ></div>

@@ -86,7 +86,7 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
     let Some(principal) = info.principal.clone() else {
         return StatusCode::UNAUTHORIZED.into_response();
     };
-    let (mut request, body, is_cut) = match buffer_form(request).await {
+    let (mut request, body, is_cut) = match buffer_form(request, FORM_BYTES_MAX).await {
         Ok(buffered) => buffered,
         Err(status) => return status.into_response(),
     };
@@ -156,7 +156,7 @@ pub async fn audit(dashboard: Dashboard, request: Request, least: Role, next: Ne
 pub async fn run_valid(dashboard: Dashboard, request: Request, next: Next) -> Response {
     let info = RequestInfo::of(&request);
     // The form must arrive within the time limit of a page.
-    let Ok(buffered) = timeout(PAGE_TIMEOUT, buffer_form(request)).await else {
+    let Ok(buffered) = timeout(PAGE_TIMEOUT, buffer_form(request, FORM_BYTES_MAX)).await else {
         return StatusCode::REQUEST_TIMEOUT.into_response();
     };
     match buffered {
@@ -225,6 +225,10 @@ fn invalid(form: &Form, body: &[u8], is_cut: bool) -> Option<String> {
         "The field with the queue must precede the one with the payload."
     } else if is_cut && form.path() == EDIT_AND_RETRY.path && form.field("id").is_empty() {
         "The field with the ID must precede the one with the payload."
+    } else if is_cut
+        && actions::deciding_field(form.path()).is_some_and(|it| form.field(it).is_empty())
+    {
+        "The field that selects the action must precede long ones."
     } else {
         return None;
     };
@@ -264,29 +268,59 @@ fn has_nul(form: &[u8]) -> bool {
     memchr::memchr(0, form).is_some() || memchr::memmem::find(form, b"%00").is_some()
 }
 
-/// Buffers the first [`FORM_BYTES_MAX`] bytes of the form. Returns the fields that are complete in them, with a request
-/// that still has the whole body, and whether there are more fields. In the forms of pages, the fields that name the
-/// target precede the payload.
-async fn buffer_form(request: Request) -> Result<(Request, Bytes, bool), StatusCode> {
+/// Buffers the form of a client without credentials in one piece: each frame, if it has only one byte, would keep the
+/// buffer of 8 KiB into which it was read.
+///
+/// # Errors
+/// The status of the response, if the body does not arrive.
+pub async fn buffered(request: Request, bytes_max: usize) -> Result<Request, StatusCode> {
+    let (request, ..) = buffer_form(request, bytes_max).await?;
+    Ok(request)
+}
+
+/// Buffers the first `bytes_max` bytes of the form. Returns the fields that are complete in them, with a request that still
+/// has the whole body, and whether there are more fields. In the forms of pages, the fields that name the target precede
+/// the payload.
+async fn buffer_form(
+    request: Request,
+    bytes_max: usize,
+) -> Result<(Request, Bytes, bool), StatusCode> {
     let (parts, body) = request.into_parts();
     let (mut read, mut rest) = (BytesMut::new(), body.into_data_stream());
-    while read.len() <= FORM_BYTES_MAX
+    while read.len() <= bytes_max
         && let Some(part) = rest.next().await
     {
         read.extend_from_slice(&part.map_err(|_| StatusCode::BAD_REQUEST)?);
     }
     let read = read.freeze();
-    let form = read.slice(..complete_fields(&read));
+    let form = read.slice(..complete_fields(&read, bytes_max));
     let is_cut = form.len() < read.len();
     let whole = stream::once(async { Ok(read) }).chain(rest);
     let request = Request::from_parts(parts, Body::from_stream(whole));
     Ok((request, form, is_cut))
 }
 
-/// The length of the fields of a form that are complete in its first [`FORM_BYTES_MAX`] bytes.
-fn complete_fields(read: &[u8]) -> usize {
-    match read.get(..FORM_BYTES_MAX + 1) {
+/// The length of the fields of a form that are complete in its first `bytes_max` bytes.
+fn complete_fields(read: &[u8], bytes_max: usize) -> usize {
+    match read.get(..bytes_max + 1) {
         Some(beginning) => memchr::memrchr(b'&', beginning).unwrap_or_default(),
         None => read.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_buffered_form_keeps_no_buffer_from_which_it_was_read() {
+        let read = Bytes::from(vec![b'a'; 10_000]);
+        let frames = (0..100).map(|at| read.slice(at..=at));
+        let frames: Vec<_> = frames.map(Ok::<_, axum::Error>).collect();
+        let request = Request::new(Body::from_stream(stream::iter(frames)));
+        let buffered = buffered(request, 1_000).await.unwrap();
+        assert!(read.is_unique());
+        let form = axum::body::to_bytes(buffered.into_body(), 1_000).await;
+        assert_eq!(form.unwrap(), read.slice(..100));
     }
 }

@@ -23,6 +23,7 @@ use crate::secret::Hash;
 use crate::ui::access::{self, role_to_post, role_to_read};
 use crate::ui::cookies;
 use crate::ui::error::PageError;
+use crate::ui::http::LOGIN_BYTES_MAX;
 use crate::ui::http::audit::{self, PendingEntry};
 use crate::ui::http::client_slots::ClientSlots;
 use crate::ui::http::guard::{self, is_safe};
@@ -278,7 +279,10 @@ pub async fn authenticate(
     let path = request.uri().path().to_owned();
     let Some(principal) = principal else {
         if path == LOGIN {
-            return next.run(request).await;
+            return match audit::buffered(request, LOGIN_BYTES_MAX).await {
+                Ok(request) => next.run(request).await,
+                Err(status) => status.into_response(),
+            };
         }
         return reject(dashboard, request).await;
     };

@@ -126,9 +126,12 @@ async fn finish(request: Request, next: Next) -> Response {
     let (mut parts, body) = next.run(request).await.into_parts();
     let slot = HeldSlot::take(&mut parts);
     let compressed = parts.extensions.remove::<IsCompressed>();
-    let compressed = compressed.filter(|_| parts.headers.contains_key(header::CONTENT_ENCODING));
-    let Some(compressed) = compressed else {
+    if !parts.headers.contains_key(header::CONTENT_ENCODING) {
         return Response::from_parts(parts, body);
+    }
+    let Some(compressed) = compressed else {
+        // One piece needs no turn, but while it waits for its client, the encoder would keep over a megabyte.
+        return collect(parts, body).await;
     };
     compressed.flag.store(true, Ordering::Relaxed);
     if !compressed.is_complete {
@@ -138,6 +141,11 @@ async fn finish(request: Request, next: Next) -> Response {
     let Ok(_turn) = timeout(WAIT_MAX, turns.acquire()).await else {
         return busy();
     };
+    collect(parts, body).await
+}
+
+/// The response with its whole body, compressed.
+async fn collect(parts: Parts, body: Body) -> Response {
     match to_bytes(body, usize::MAX).await {
         Ok(bytes) => Response::from_parts(parts, Body::from(bytes)),
         Err(error) => {

@@ -69,7 +69,7 @@ pub struct Feed(Arc<Inner>);
 struct Inner {
     engine: Engine,
     stop: CancellationToken,
-    news: watch::Sender<Snapshot>,
+    snapshots: watch::Sender<Snapshot>,
     /// Notified when a listener subscribes.
     subscribed: Notify,
     cached: Mutex<CachedCounts>,
@@ -82,7 +82,7 @@ impl Feed {
         let feed = Feed(Arc::new(Inner {
             engine,
             stop: stop.clone(),
-            news: watch::Sender::new(Snapshot::default()),
+            snapshots: watch::Sender::new(Snapshot::default()),
             subscribed: Notify::new(),
             cached: Mutex::default(),
             streams: Streams::default(),
@@ -97,12 +97,12 @@ impl Feed {
 
     /// The sequence number of the latest state. A page rendered now shows that state or a later one.
     pub fn seq(&self) -> u64 {
-        self.0.news.borrow().seq
+        self.0.snapshots.borrow().seq
     }
 
     /// The number of open event streams.
     pub fn listeners(&self) -> usize {
-        self.0.news.receiver_count()
+        self.0.snapshots.receiver_count()
     }
 
     fn lock_cached(&self) -> MutexGuard<'_, CachedCounts> {
@@ -154,7 +154,7 @@ impl Feed {
     async fn run(self) {
         let mut changes = self.0.engine.changes();
         loop {
-            while self.0.news.receiver_count() == 0 {
+            while self.0.snapshots.receiver_count() == 0 {
                 self.0.subscribed.notified().await;
             }
             let version = *changes.borrow_and_update();
@@ -173,11 +173,12 @@ impl Feed {
 
     async fn publish(&self, version: u64, counts: Counts) {
         self.lock_cached().last = Some((Instant::now(), counts));
-        self.0.news.send_if_modified(|news| {
-            let changed = news.seq == 0 || news.version != version || news.counts != counts;
+        self.0.snapshots.send_if_modified(|snapshot| {
+            let changed =
+                snapshot.seq == 0 || snapshot.version != version || snapshot.counts != counts;
             if changed {
-                *news = Snapshot {
-                    seq: news.seq + 1,
+                *snapshot = Snapshot {
+                    seq: snapshot.seq + 1,
                     counts,
                     version,
                 };
@@ -188,41 +189,41 @@ impl Feed {
 
     /// The events of one listener: the current state, each change, and heartbeats.
     fn subscribe(&self) -> impl Stream<Item = Result<Event, Infallible>> + use<> {
-        let mut news = self.0.news.subscribe();
-        if news.borrow().seq > 0 {
-            news.mark_changed();
+        let mut snapshots = self.0.snapshots.subscribe();
+        if snapshots.borrow().seq > 0 {
+            snapshots.mark_changed();
         }
         self.0.subscribed.notify_one();
         let (engine, stop) = (self.0.engine.clone(), self.0.stop.clone());
-        stream::unfold(news, move |mut news| {
+        stream::unfold(snapshots, move |mut snapshots| {
             let (engine, stop) = (engine.clone(), stop.clone());
             async move {
                 let kind = tokio::select! {
                     () = stop.cancelled() => return None,
-                    changed = news.changed() => changed.map(|()| "change").ok()?,
+                    changed = snapshots.changed() => changed.map(|()| "change").ok()?,
                     () = sleep(HEARTBEAT) => "beat",
                 };
-                let latest = *news.borrow_and_update();
+                let latest = *snapshots.borrow_and_update();
                 let now = engine.now(None).0;
-                Some((Ok(event(kind, &latest, now)), news))
+                Some((Ok(event(kind, &latest, now)), snapshots))
             }
         })
     }
 }
 
-fn event(kind: &'static str, news: &Snapshot, now: i64) -> Event {
+fn event(kind: &'static str, snapshot: &Snapshot, now: i64) -> Event {
     #[derive(Serialize)]
     struct Data<'a> {
         #[serde(flatten)]
-        news: &'a Snapshot,
+        snapshot: &'a Snapshot,
         /// The server's time, in microseconds since 1970.
         now: i64,
     }
     let event = Event::default()
         .event(kind)
-        .id(news.seq.to_string())
+        .id(snapshot.seq.to_string())
         .retry(INTERVAL * 2);
-    event.json_data(Data { news, now }).unwrap_or_default()
+    event.json_data(Data { snapshot, now }).unwrap_or_default()
 }
 
 /// Maximum number of streams per session, per key, or per address of guests (for IPv6, per network).

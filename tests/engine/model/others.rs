@@ -8,7 +8,7 @@ use super::steps::{RecordQueue, RunOf};
 
 /// The limit of a record's log, in bytes. The model counts bytes only approximately. That is enough: at the end of a
 /// walk, each log differs from the limit by more than half the size of a large event.
-const LOG_BYTES_MAX: usize = 1 << 20;
+const LOG_BYTES_MAX: usize = 960 << 10;
 
 fn expiry(now: i64, ttl_s: u32) -> Option<i64> {
     (ttl_s > 0).then(|| after(now, f64::from(ttl_s)))

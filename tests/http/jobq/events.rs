@@ -107,8 +107,8 @@ async fn invalid_json_is_not_an_event() {
     assert_consistent(&server).await;
 }
 
-/// A job whose log has less than 1 KB of space left.
-async fn nearly_full(jobq: &Jobq) -> Job {
+/// A job whose log has less than 1 KB of space left for events.
+async fn without_room_for_events(jobq: &Jobq) -> Job {
     let job = jobq.put("q", &json!("full")).await;
     let mut size = 500_000;
     let mut last = job;
@@ -125,19 +125,61 @@ async fn nearly_full(jobq: &Jobq) -> Job {
     last
 }
 
+/// A job whose log has less than 1 KB of space left.
+async fn nearly_full(jobq: &Jobq) -> Job {
+    let mut last = without_room_for_events(jobq).await;
+    let (mut size, mut state) = (20_000, json!(null));
+    while size > 100 {
+        // The log contains both states of a change.
+        let next = match state.is_null() {
+            true => json!("z".repeat(size)),
+            false => json!(null),
+        };
+        let reply = jobq.advance("q", last.id, &state, &next).await;
+        if reply.status == 200 {
+            (last, state) = (reply.job(), next);
+        } else {
+            reply.assert_rejected(422, &[]);
+            size /= 2;
+        }
+    }
+    last
+}
+
+#[tokio::test]
+async fn events_leave_room_for_changes_of_the_state() {
+    let (server, jobq) = start_with_queue().await;
+    let full = without_room_for_events(&jobq).await;
+    let size = log_bytes(&full);
+    assert!((975_000..=960 << 10).contains(&size), "{size} bytes");
+    let query = json!([["IS", "j.state", null]]);
+    let state = json!("x".repeat(1_000));
+    assert_eq!(jobq.poll("q", &query, &state).await.unwrap().id, full.id);
+    jobq.advance("q", full.id, &state, &json!("done"))
+        .await
+        .job();
+    let event = json!("y".repeat(1_000));
+    let reply = jobq.event("q", full.id, &event).await;
+    reply.assert_rejected(422, &[]);
+    assert_consistent(&server).await;
+}
+
+/// The bytes of the texts in a log.
+fn log_bytes(job: &Job) -> usize {
+    let texts = job.log().into_iter().map(|what| match what {
+        What::User(text) => text.len(),
+        What::Advanced(old, new) => old.len() + new.len(),
+        What::Created => 0,
+    });
+    texts.sum()
+}
+
 #[tokio::test]
 async fn a_log_has_at_most_1_mib() {
     let (server, jobq) = start_with_queue().await;
     let full = nearly_full(&jobq).await;
-    let bytes = |job: &Job| -> usize {
-        let users = job.log().into_iter().map(|what| match what {
-            What::User(text) => text.len(),
-            _ => 0,
-        });
-        users.sum()
-    };
     // The fields that the server adds to an event are small.
-    let size = bytes(&full);
+    let size = log_bytes(&full);
     assert!((1_040_000..=1 << 20).contains(&size), "{size} bytes");
     let large = json!("y".repeat(2_000));
     let order = jobq.matching("q", &json!([])).await;
@@ -145,7 +187,8 @@ async fn a_log_has_at_most_1_mib() {
         jobq.event("q", full.id, &large)
             .await
             .assert_rejected(422, &[]);
-        let reply = jobq.advance("q", full.id, &json!(null), &large).await;
+        let state: Value = serde_json::from_str(&full.state).unwrap();
+        let reply = jobq.advance("q", full.id, &state, &large).await;
         reply.assert_rejected(422, &[]);
         let query = json!([["=", "id", full.id]]);
         let reply = jobq.send_poll("q", &query, &large).await;
@@ -166,10 +209,10 @@ async fn a_log_has_at_most_1_mib() {
 }
 
 #[tokio::test]
-async fn an_event_has_at_most_1_mib() {
+async fn an_event_has_at_most_960_kib() {
     let (server, jobq) = start_with_queue().await;
     let job = jobq.put("q", &json!(1)).await;
-    for (size, fits) in [(1_040_000, true), (1 << 20, false), (3 << 19, false)] {
+    for (size, fits) in [(975_000, true), (960 << 10, false), (3 << 19, false)] {
         jobq.delete("q", 1).await;
         let id = jobq.put("q", &json!(1)).await.id;
         let event = json!("x".repeat(size));
@@ -180,6 +223,30 @@ async fn an_event_has_at_most_1_mib() {
             reply.assert_rejected(422, &[]);
             assert_eq!(jobq.existing_job("q", id).await.log(), job.log());
         }
+    }
+    assert_consistent(&server).await;
+}
+
+#[tokio::test]
+async fn a_poll_passes_over_jobs_whose_logs_are_full() {
+    let (server, jobq) = start_with_queue().await;
+    // More than the 4 MiB of candidates that a search finds.
+    let mut full = Vec::new();
+    for _ in 0..5 {
+        full.push(nearly_full(&jobq).await);
+    }
+    let large = json!("y".repeat(2_000));
+    let recent = json!(["<", "modified", "strftime('%s','now') + 60"]);
+    for query in [json!([]), json!([recent])] {
+        let other = jobq.put("q", &json!("other")).await;
+        let polled = jobq.poll("q", &query, &large).await;
+        assert_eq!(polled.unwrap().id, other.id);
+        jobq.delete("q", other.id).await;
+        let reply = jobq.send_poll("q", &query, &large).await;
+        reply.assert_rejected(422, &[]);
+    }
+    for full in full {
+        assert_eq!(jobq.existing_job("q", full.id).await, full);
     }
     assert_consistent(&server).await;
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use reqwest::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::check::run_statement;
@@ -166,6 +166,23 @@ async fn the_ids_of_recurring_jobs_with_many_tags_occupy_little_memory() {
     scene
         .assert_small("/jobs/recurring/work?limit=3000", 60.0)
         .await;
+}
+
+/// They would be sorted with their payloads.
+#[tokio::test]
+async fn jobs_before_a_page_of_whole_jobs_are_not_read() {
+    let scene = Scene::new().await;
+    let client = scene.server.at(0);
+    let payload = "x".repeat(1 << 20);
+    let item = |n| json!({"id": format!("{n}"), "meta": payload});
+    for tens in 0..10 {
+        let items = (0..10).map(|n| item(tens * 10 + n));
+        let items: Value = items.collect();
+        client.post("/add/large", items).await.ok();
+    }
+    let path = "/jobs/waiting/large?full=true&limit=1&offset=99";
+    assert!(scene.page(path).await.contains("\"99\""));
+    scene.assert_small(path, 30.0).await;
 }
 
 #[tokio::test]

@@ -151,6 +151,10 @@ async fn a_form_cannot_hide_its_target() {
             [("data", &*long), ("queue", "mail"), ("id", "b")],
         ),
         ("/ui/edit", [("data", &*long), ("delay", ""), ("id", "a")]),
+        (
+            "/ui/jobq/mail/job/1",
+            [("old", "null"), ("event", &*long), ("do", "event")],
+        ),
     ] {
         assert_eq!(anna.post(path, &form).await.status(), 400, "{path}");
     }

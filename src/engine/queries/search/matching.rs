@@ -101,8 +101,8 @@ impl Engine {
             })
         });
         let mut matching = results.await?.value;
-        let messages = rows.iter().filter_map(|row| row.job.failure.as_ref());
-        budget.bytes += messages.map(|it| it.message.len()).sum::<usize>();
+        let loaded = rows.iter().map(|row| row.job.loaded_bytes());
+        budget.bytes += loaded.sum::<usize>();
         if search.needs_body() {
             self.match_payloads(search, rows, now, &mut matching, wanted, budget)
                 .await?;
@@ -137,7 +137,7 @@ impl Engine {
             let (fitting, bytes) = BatchSizer::fitting_bytes(&sizes);
             let (batch, rest) = open.split_at(fitting);
             let reserved = reserve_with_copy(bytes).await?;
-            let bodies = self.bodies(batch).await?;
+            let bodies = self.bodies(batch, bytes).await?;
             budget.bytes += bodies.iter().map(String::len).sum::<usize>();
             let indexes = batch.iter().map(|(index, _)| *index);
             let bodies: Vec<(usize, String)> = indexes.zip(bodies).collect();
@@ -176,13 +176,13 @@ impl Engine {
         Ok(())
     }
 
-    /// The payloads of these jobs, in their order; empty for jobs that no longer exist.
-    async fn bodies(&self, rows: &[(usize, &ScannedJob)]) -> Result<Vec<String>> {
+    /// The payloads of these jobs, which had `bytes` bytes, in their order; empty for jobs that no longer exist.
+    async fn bodies(&self, rows: &[(usize, &ScannedJob)], bytes: usize) -> Result<Vec<String>> {
         let set: Vec<_> = rows.iter().map(|(_, row)| (row.job.seq,)).collect();
         let mut found = HashMap::new();
         for row in self
             .readers()
-            .rows(Statement::of_rows(BODIES, &set))
+            .rows(Statement::of_rows(BODIES, &set).measured(bytes))
             .await?
         {
             found.insert(row.int(0)?, row.text(1)?);

@@ -433,7 +433,7 @@ mod tests {
         let long = "q".repeat(900);
         let names = (0..1_000).map(|n| QueueKey::qless(format!("{long}{n}")));
         let names: Vec<_> = names.collect();
-        let paused = engine.pause_queues(&names, Some(NewPause::default()));
+        let paused = engine.pause_queues(&names, Some(NewPause::default()), None);
         paused.await.unwrap();
         let queues = engine.visible_queues();
         let matching = async |terms: usize| {

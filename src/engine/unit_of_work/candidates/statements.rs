@@ -2,12 +2,13 @@
 
 use crate::engine::model::job_columns::{job_bytes, job_columns};
 
-/// The first few each of: jobs with expired leases, waiting jobs, and due jobs that maintenance has not promoted yet; for
-/// qless, also jobs taken from their workers. Of more than `$4` due jobs, considers those due first.
+/// Reads up to `$3` jobs of each kind: jobs with expired leases, for qless jobs taken from their workers, waiting jobs, and
+/// due jobs that maintenance has not promoted yet. Of the due jobs, compares only the `$4` that were due first.
 ///
-/// Only jobs of other protocols have a time to live. Excludes those for which it has ended, but looks at only a
-/// fifth of `$4` more waiting jobs than are wanted, because Postgres locks each, and at a tenth of `$4` more with expired
-/// leases, for which no index shows when it ends. Maintenance deletes these soon, and then wakes the polls of the queue.
+/// Jobs of other protocols can have a time to live, and are skipped when it has ended. To find enough others, the
+/// statement looks at up to `$4`/5 more waiting jobs, because Postgres locks each, and at up to `$4`/10 more jobs with
+/// expired leases, because no index has their time to live. Maintenance soon deletes the skipped jobs, and then wakes the
+/// polls of the queue.
 ///
 /// The outer limits change nothing: with them, SQLite prepares to sort jobs only if there are any, and opens the table
 /// of jobs once instead of once for each part.

@@ -9,6 +9,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::maintenance::SystemTask;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
+use crate::memory::HeldUntilDone;
 use crate::store::StoreError;
 use crate::traces::Trace;
 
@@ -20,12 +21,14 @@ pub struct WriteRequest {
     /// What it costs a transaction: 1 for each job, and more for bytes, tags and dependencies.
     pub weight: usize,
     /// What it loaded when it was too large together with others, in the same units.
-    pub load: usize,
+    pub loaded_weight: usize,
     pub task: Box<dyn Task>,
     /// The actor, if the change is to be audited. Such a request has a transaction of its own.
     pub actor: Option<Arc<Actor>>,
     /// The trace that it belongs to.
     pub trace: Trace,
+    /// Until it has ended, even if the caller has disconnected or was told that it takes too long.
+    pub held: HeldUntilDone,
 }
 
 impl WriteRequest {
@@ -37,16 +40,16 @@ impl WriteRequest {
 }
 
 /// The error of requests that are too large together. From now on, each weighs at least twice as much, and at least
-/// what `weight` returns for it: the weight of what it has loaded. So the same group does not form again, and a request that is returned each time soon
-/// runs alone.
+/// what `weight` returns for it: the weight of what it has loaded. So the same group does not form again, and a request
+/// that is put back each time soon runs alone.
 pub fn too_large(
     requests: &mut [WriteRequest],
     mut weight: impl FnMut(&WriteRequest) -> usize,
 ) -> StoreError {
     for request in requests {
         let twice = request.weight.saturating_mul(2).max(1);
-        request.load = weight(request);
-        request.weight = request.load.max(twice);
+        request.loaded_weight = weight(request);
+        request.weight = request.loaded_weight.max(twice);
     }
     StoreError::TransactionTooLarge
 }

@@ -14,6 +14,7 @@ use crate::engine::verbs::claim::Claim;
 use crate::engine::verbs::qless;
 use crate::engine::verbs::qless::put::need_of_put;
 use crate::engine::{Engine, Error, Put, QueueKey, Result, engine_without_tasks as engine};
+use crate::memory::hold_until_done;
 use crate::store::{Statement, StatementResult, WEIGHT_MAX};
 use crate::traces::Trace;
 
@@ -147,7 +148,7 @@ fn of_requests_that_are_too_large_together_each_weighs_twice_as_much() {
         needs: Needs::default(),
         now: None,
         weight,
-        load: 0,
+        loaded_weight: 0,
         task: Box::new(Verb {
             verb: |_: &mut UnitOfWork| Ok(()),
             result: None,
@@ -155,6 +156,7 @@ fn of_requests_that_are_too_large_together_each_weighs_twice_as_much() {
         }),
         actor: None,
         trace: Trace::NONE,
+        held: hold_until_done(),
     };
     let mut requests = [0, 1, 300, 1_100, usize::MAX].map(request);
     let weights = |requests: &[WriteRequest]| -> Vec<usize> {

@@ -173,7 +173,7 @@ impl Engine {
         rows.iter().map(rule).collect()
     }
 
-    /// Adds a rule, unless there are [`ALERT_RULES_MAX`].
+    /// Adds a rule, unless there are [`ALERT_RULES_MAX`], or there is one with its name.
     pub async fn add_alert_rule(&self, rule: AlertRule) -> Result<()> {
         self.write(Needs::default(), None, 1, move |work| {
             work.audit_alert_rule(&rule, true);
@@ -358,7 +358,8 @@ const RULES: &str =
 
 const ADD_RULE: &str = "
 INSERT INTO alert_rules (id, name, url, kinds, after_s, who, created_at)
-SELECT $1, $2, $3, $4, $5, $6, $7 WHERE (SELECT count(*) FROM alert_rules) < $8";
+SELECT $1, $2, $3, $4, $5, $6, $7
+WHERE (SELECT count(*) FROM alert_rules) < $8 AND NOT EXISTS (SELECT 1 FROM alert_rules WHERE name = $2)";
 
 const DELETE_RULE: &str = "DELETE FROM alert_rules WHERE id = $1";
 

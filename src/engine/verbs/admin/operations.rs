@@ -15,6 +15,7 @@ use crate::engine::operations::{
 use crate::engine::queries::search::Hit;
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::qless::cancel::cancel;
+use crate::memory::holding;
 use crate::search::Search;
 use crate::store::Statement;
 
@@ -91,18 +92,21 @@ impl Engine {
         if let JobAction::Move { queue } = &new.action {
             let _room = self.reserve_room([&QueueKey::qless(queue)])?;
         }
-        let _adding = self.operation_runner().lock_additions().await;
+        let adding = self.operation_runner().lock_additions().await;
         let active = self.readers().rows(Statement::new(rows::COUNT_ACTIVE, []));
         if active.await?.first().map_or(Ok(0), |row| row.int(0))? >= ACTIVE_MAX {
             return Ok(Err(OperationError::TooManyOperations));
         }
-        let id = self.write(Needs::default(), None, 1, move |work| {
-            let id = work.next_seq();
-            let operation = initial_operation(id, work.now, &new);
-            work.operations.add(operation);
-            Ok(id)
-        });
-        let id = id.await?;
+        let id = async {
+            self.write(Needs::default(), None, 1, move |work| {
+                let id = work.next_seq();
+                let operation = initial_operation(id, work.now, &new);
+                work.operations.add(operation);
+                Ok(id)
+            })
+            .await
+        };
+        let id = holding(adding, id).await?;
         self.operation_runner().wake();
         Ok(Ok(id))
     }

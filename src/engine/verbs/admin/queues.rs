@@ -38,13 +38,15 @@ impl Engine {
     /// # Errors
     /// [`TooMany`](crate::engine::Error) queues.
     pub async fn pause(&self, queue: QueueKey, paused: bool, now: Option<Time>) -> Result<()> {
-        let _room = self.reserve_room([&queue])?;
-        self.write(Needs::default(), now, 1, move |work| {
-            let new = NewPause::default();
-            pause(work, &queue, paused.then_some(&new));
-            Ok(())
-        })
-        .await
+        let room = self.reserve_room([&queue])?;
+        let write = || {
+            self.write(Needs::default(), now, 1, move |work| {
+                let new = NewPause::default();
+                pause(work, &queue, paused.then_some(&new));
+                Ok(())
+            })
+        };
+        room.hold(write).await
     }
 
     /// Pauses queues, replaces the reason and the end of pauses, or resumes queues (`None`), in batches. Returns how
@@ -52,19 +54,27 @@ impl Engine {
     ///
     /// # Errors
     /// [`TooMany`](crate::engine::Error) queues.
-    pub async fn pause_queues(&self, queues: &[QueueKey], new: Option<NewPause>) -> Result<usize> {
-        let _room = self.reserve_room(queues)?;
-        let mut changed = 0;
-        for batch in queues.chunks(PAUSE_BATCH) {
-            let (batch, new) = (batch.to_vec(), new.clone());
-            changed += self
-                .write(Needs::default(), None, batch.len(), move |work| {
-                    let each = batch.iter();
-                    Ok(each.filter(|key| pause(work, key, new.as_ref())).count())
-                })
-                .await?;
-        }
-        Ok(changed)
+    pub async fn pause_queues(
+        &self,
+        queues: &[QueueKey],
+        new: Option<NewPause>,
+        now: Option<Time>,
+    ) -> Result<usize> {
+        let room = self.reserve_room(queues)?;
+        let writes = async || {
+            let mut changed = 0;
+            for batch in queues.chunks(PAUSE_BATCH) {
+                let (batch, new) = (batch.to_vec(), new.clone());
+                changed += self
+                    .write(Needs::default(), now, batch.len(), move |work| {
+                        let each = batch.iter();
+                        Ok(each.filter(|key| pause(work, key, new.as_ref())).count())
+                    })
+                    .await?;
+            }
+            Ok(changed)
+        };
+        room.hold(writes).await
     }
 
     /// Hides a queue until a job is put into it. Its jobs remain.

@@ -31,9 +31,9 @@ pub struct Round {
     pub left: Vec<QueueKey>,
 }
 
-/// One transaction of a claim.
+/// The limits of one transaction of a claim.
 #[derive(Clone, Copy)]
-pub struct Attempt {
+pub struct TransactionLimits {
     /// Bytes that the texts of its jobs may have, not counting the last one.
     pub room: usize,
     /// The claim ends after it, even without a job.
@@ -44,7 +44,7 @@ pub struct Attempt {
 ///
 /// # Errors
 /// [`Error::Revoked`].
-pub fn claim(work: &mut UnitOfWork, claim: &Claim, attempt: Attempt) -> Result<Claimed> {
+pub fn claim(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) -> Result<Claimed> {
     if claim
         .grant
         .as_ref()
@@ -53,21 +53,21 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, attempt: Attempt) -> Result<C
         return Err(Error::Revoked);
     }
     let mut claimed = match claim.order {
-        Order::Ordered => claim_in_order(work, claim, attempt),
-        Order::RoundRobin => claim_in_turn(work, claim, attempt),
+        Order::Ordered => claim_in_order(work, claim, limits),
+        Order::RoundRobin => claim_in_turn(work, claim, limits),
     };
     claimed.has_more |= claim.queues.iter().any(|queue| has_more(work, queue));
     Ok(claimed)
 }
 
 /// Leases jobs of each queue, but of the next one only if none are left in those before it.
-fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, attempt: Attempt) -> Claimed {
-    let Attempt { mut room, is_last } = attempt;
+fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) -> Claimed {
+    let TransactionLimits { mut room, is_last } = limits;
     let mut jobs = Vec::<Job>::new();
     for queue in &claim.queues {
         let rest = claim.count - jobs.len();
         jobs.extend(claim_from_queue(work, claim, queue, rest, &mut room));
-        // Jobs that the transaction did not load come before those of the next queues. But if the last attempt still
+        // Jobs that the transaction did not load come before those of the next queues. But if the last transaction still
         // got none of this queue, jobs of others are better than no job.
         if has_more(work, queue) && !(is_last && jobs.is_empty()) {
             break;
@@ -82,8 +82,8 @@ fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, attempt: Attempt) -> Cla
 
 /// Leases one job of each queue in turn. Ends at a queue that has more jobs than the transaction loaded for this claim,
 /// because they come before the next jobs of the queues after it.
-fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim, attempt: Attempt) -> Claimed {
-    let Attempt { mut room, is_last } = attempt;
+fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) -> Claimed {
+    let TransactionLimits { mut room, is_last } = limits;
     let (count, per_queue) = (claim.queues.len(), claim.count_per_queue());
     let mut jobs = Vec::<Job>::new();
     let (mut next, mut empty, mut last, mut is_stopped) = (0, 0, None, false);
@@ -142,8 +142,9 @@ fn id_unless_paused(work: &UnitOfWork, queue: &QueueKey) -> Option<QueueId> {
 /// Leases up to `count` jobs of `queue` to the worker, unless it is paused. `room` is the remaining size for texts in
 /// bytes; the last one may exceed it.
 ///
-/// qless: first jobs with expired leases, oldest first, each of which uses up one retry; then waiting jobs, in order. A
-/// job with an expired lease and no retries left fails instead. The worker counts as active even if it gets no job.
+/// qless: first jobs with expired leases, oldest first, each of which uses up one retry; then jobs that `/timeout` took
+/// from their workers; then waiting and due jobs, in order. A job with an expired lease and no retries left fails instead.
+/// The worker counts as active even if it gets no job.
 /// lmstfy and Relay: jobs with expired leases are queued again among the others.
 fn claim_from_queue(
     work: &mut UnitOfWork,

@@ -9,10 +9,15 @@ use crate::engine::model::record::{Record, key, state_text, stored_state};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::memory::{self, SMALL_MAX};
 
-/// The limits of a record's log.
+/// The limits of a record's log. Clients' own events leave room for changes of the state, without which a job could
+/// neither be completed nor be retried.
 const LOG_EVENTS_MAX: usize = 10_000;
-
 const LOG_BYTES_MAX: usize = 1 << 20;
+const CLIENT_EVENTS_MAX: usize = 9_900;
+const CLIENT_EVENTS_BYTES_MAX: usize = 960 << 10;
+
+/// A log of up to this size has fewer events than [`CLIENT_EVENTS_MAX`].
+const SHORT_LOG: usize = 128 << 10;
 
 /// Fails if the queue has been deleted, even if a new queue has its name.
 pub fn check_queue(work: &UnitOfWork, queue: &Queue) -> Result<()> {
@@ -37,7 +42,7 @@ pub fn find_record<'w>(work: &'w UnitOfWork, queue: &Queue, id: i64) -> Result<(
 }
 
 pub fn set_state(work: &mut UnitOfWork, key: &JobKey, new: &str) -> Result<Record> {
-    change_with_log(work, key, |job, now| {
+    change_with_log(work, key, exceeded, |job, now| {
         let old = state_text(job).to_owned();
         job.history
             .push(EventKind::Advanced, now, Some(&old), Some(new));
@@ -45,10 +50,33 @@ pub fn set_state(work: &mut UnitOfWork, key: &JobKey, new: &str) -> Result<Recor
     })
 }
 
-/// Changes a record. `change` adds an event to its log.
+/// The work of [`has_room`], in bytes.
+pub fn room_work(record: &Record, new: &str) -> usize {
+    record.history.as_text().len() + 6 * (record.state_text().len() + new.len())
+}
+
+/// Whether the log of a record has room for a change of its state to `new`.
+pub fn has_room(record: &Record, new: &str) -> bool {
+    let (log, old) = (&record.history, record.state_text());
+    // Of an escaped text in the log.
+    let event_bytes = 6 * (old.len() + new.len());
+    if log.as_text().len() + event_bytes <= SHORT_LOG {
+        return true;
+    }
+    // In the log, a text is at least as long.
+    if log.as_text().len() + old.len() + new.len() > LOG_BYTES_MAX {
+        return false;
+    }
+    let mut log = log.clone();
+    log.push(EventKind::Advanced, record.modified, Some(old), Some(new));
+    exceeded(&log).is_none()
+}
+
+/// Changes a record. `change` adds an event to its log, whose limit `exceeded` checks.
 pub fn change_with_log(
     work: &mut UnitOfWork,
     key: &JobKey,
+    exceeded: fn(&History) -> Option<&'static str>,
     change: impl FnOnce(&mut Job, Time),
 ) -> Result<Record> {
     let id = || key.id.clone();
@@ -69,7 +97,18 @@ pub fn change_with_log(
     Ok(record)
 }
 
-/// The limit that the log exceeds, if any.
+/// The limit that the log exceeds after an event of a client, if any.
+pub fn exceeded_by_client(log: &History) -> Option<&'static str> {
+    if log.as_text().len() > CLIENT_EVENTS_BYTES_MAX {
+        Some("960 KiB, and 1 MiB for changes of the state")
+    } else if log.is_longer_than(CLIENT_EVENTS_MAX) {
+        Some("9,900 events, and 10,000 for changes of the state")
+    } else {
+        None
+    }
+}
+
+/// The limit that the log exceeds after a change of the state, if any.
 fn exceeded(log: &History) -> Option<&'static str> {
     if log.as_text().len() > LOG_BYTES_MAX {
         Some("1 MiB")

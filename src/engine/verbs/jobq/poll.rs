@@ -1,5 +1,9 @@
 //! Poll: sets the state of the least recently modified record that matches a query.
 
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use crate::budget::Budget;
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
@@ -9,7 +13,7 @@ use crate::engine::model::record::{Record, key};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::jobq::advance::ATTEMPTS_MAX;
 use crate::engine::verbs::jobq::candidates::Candidate;
-use crate::engine::verbs::jobq::changes::{RecordMemory, set_state};
+use crate::engine::verbs::jobq::changes::{RecordMemory, has_room, room_work, set_state};
 use crate::query::Query;
 use crate::traces;
 
@@ -18,9 +22,12 @@ const CANDIDATES: usize = 200;
 
 const CANDIDATES_BYTES: usize = 4 << 20;
 
+/// Records with full logs that a poll passes over. They were found by a poll with a shorter state.
+const FULL_MAX: usize = 10;
+
 impl Engine {
     /// Sets the state of the least recently modified record that matches, if any. Concurrent polls get different
-    /// records.
+    /// records. A few records whose logs are full are passed over, if there is another one.
     ///
     /// # Errors
     /// [`NoSuchQueue`, `LogFull`, `TooMuchWork`, `Busy`](Error), and [`Unavailable`](Error::Unavailable) if other
@@ -33,15 +40,19 @@ impl Engine {
     ) -> Result<Option<Record>> {
         let candidates = self.poll_candidates().of(queue.id, query.text());
         let mut memory = RecordMemory::default();
+        let mut full = HashMap::new();
         for attempt in 0..ATTEMPTS_MAX {
-            let find = || self.candidates(queue, query);
-            // A query that depends on the time may match other records by now.
-            let search_again =
-                attempt > 0 || query.used_columns().time || self.poll_candidates().has_undo();
+            let find = || self.candidates(queue, query, &state);
+            // A query that depends on the time may match other records by now. A search would find the full ones again.
+            let search_again = full.is_empty()
+                && (attempt > 0 || query.used_columns().time || self.poll_candidates().has_undo());
             let Some(guard) = candidates.next(search_again, find).await? else {
                 return Ok(None);
             };
             let candidate = guard.candidate;
+            if let Some(error) = full.remove(&candidate.seq) {
+                return Err(error);
+            }
             let needs = Needs {
                 poll_candidates: vec![candidate.seq],
                 bytes: state.len(),
@@ -59,23 +70,54 @@ impl Engine {
                 let trace = job.and_then(|job| job.history.traceparent());
                 Ok(polled.map(|record| (record, trace)))
             });
-            if let Some((record, trace)) = taken.await? {
-                traces::claimed(|| [trace.unwrap_or_default()]);
-                return Ok(Some(record));
+            match taken.await {
+                Ok(Some((record, trace))) => {
+                    traces::claimed(|| [trace.unwrap_or_default()]);
+                    return Ok(Some(record));
+                }
+                Ok(None) => {}
+                Err(error @ Error::LogFull { .. }) if full.len() < FULL_MAX => {
+                    full.insert(candidate.seq, error);
+                }
+                Err(error) => return Err(error),
             }
         }
         Err(Error::Unavailable)
     }
 
-    async fn candidates(&self, queue: &Queue, query: &Query) -> Result<Vec<Candidate>> {
-        let found = self.find_records(queue, query, CANDIDATES, CANDIDATES_BYTES);
-        let candidate = |record: Record| Candidate {
-            seq: record.seq,
-            id: record.id,
-            modified: record.modified,
-            bytes: record.bytes(),
+    /// Records that match and whose logs have room for the state. If there are none, one without room, so that the poll
+    /// returns its error.
+    async fn candidates(
+        &self,
+        queue: &Queue,
+        query: &Query,
+        state: &str,
+    ) -> Result<Vec<Candidate>> {
+        let (state, full) = (Arc::<str>::from(state), Arc::new(OnceLock::new()));
+        let first_full = Arc::clone(&full);
+        let keep = move |record: &Record, budget: &mut Budget| {
+            budget.spend(room_work(record, &state))?;
+            let has_room = has_room(record, &state);
+            if !has_room {
+                first_full.get_or_init(|| candidate(record));
+            }
+            Ok(has_room)
         };
-        Ok(found.await?.into_iter().map(candidate).collect())
+        let found = self.find_records(queue, query, keep, CANDIDATES, CANDIDATES_BYTES);
+        let mut found: Vec<Candidate> = found.await?.iter().map(candidate).collect();
+        if found.is_empty() {
+            found.extend(full.get());
+        }
+        Ok(found)
+    }
+}
+
+fn candidate(record: &Record) -> Candidate {
+    Candidate {
+        seq: record.seq,
+        id: record.id,
+        modified: record.modified,
+        bytes: record.bytes(),
     }
 }
 

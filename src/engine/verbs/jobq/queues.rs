@@ -34,11 +34,13 @@ impl Engine {
     /// [`Error::QueueExists`]; [`Error::TooMany`] queues.
     pub async fn create_queue(&self, name: &str) -> Result<QueueId> {
         let key = QueueKey::jobq(name);
-        let _room = self.reserve_room([&key])?;
-        self.write(Needs::default(), None, 1, move |work| {
-            create_queue(work, &key)
-        })
-        .await
+        let room = self.reserve_room([&key])?;
+        let write = || {
+            self.write(Needs::default(), None, 1, move |work| {
+                create_queue(work, &key)
+            })
+        };
+        room.hold(write).await
     }
 
     /// Deletes a queue and its records.

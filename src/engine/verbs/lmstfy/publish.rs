@@ -35,17 +35,19 @@ impl Engine {
     /// # Errors
     /// [`TooMany`](crate::engine::Error) queues.
     pub async fn publish(&self, queue: QueueKey, jobs: Vec<Publish>) -> Result<Vec<String>> {
-        let _room = self.reserve_room([&queue])?;
+        let room = self.reserve_room([&queue])?;
         let needs = Needs {
             bytes: jobs.iter().map(|job| job.body.len()).sum(),
             adds_jobs: true,
             ..Needs::default()
         };
-        self.write(needs, None, jobs.len(), move |work| {
-            let publish = |job| publish(work, &queue, job);
-            Ok(jobs.iter().map(publish).collect())
-        })
-        .await
+        let write = || {
+            self.write(needs, None, jobs.len(), move |work| {
+                let publish = |job| publish(work, &queue, job);
+                Ok(jobs.iter().map(publish).collect())
+            })
+        };
+        room.hold(write).await
     }
 
     /// Publishes a job and returns its ID. Deletes the job `id`, if the queue has it.
@@ -53,18 +55,20 @@ impl Engine {
     /// # Errors
     /// [`TooMany`](Error) queues; [`Full`](Error) if the disk is full and the queue does not have the job.
     pub async fn republish(&self, queue: QueueKey, id: &str, job: Publish) -> Result<String> {
-        let _room = self.reserve_room([&queue])?;
+        let room = self.reserve_room([&queue])?;
         let key = JobKey::lmstfy(id);
         // One job in place of the deleted one needs no extra disk space, so `adds_jobs` is not set.
         let mut needs = needs_of_jobs([&key]);
         needs.bytes = job.body.len();
-        self.write(needs, None, 1, move |work| {
-            if !acknowledge(work, &queue, &key) && work.is_disk_full {
-                return Err(Error::Full);
-            }
-            Ok(publish(work, &queue, &job))
-        })
-        .await
+        let write = || {
+            self.write(needs, None, 1, move |work| {
+                if !acknowledge(work, &queue, &key) && work.is_disk_full {
+                    return Err(Error::Full);
+                }
+                Ok(publish(work, &queue, &job))
+            })
+        };
+        room.hold(write).await
     }
 }
 

@@ -37,7 +37,7 @@ impl Engine {
         now: Option<Time>,
     ) -> ItemResults<State> {
         let next = jobs.iter().filter_map(|(_, _, next)| next.as_ref());
-        let _room = self.reserve_room(next.map(|next| &next.queue))?;
+        let room = self.reserve_room(next.map(|next| &next.queue))?;
         // A long body is not copied in the transaction, because other writes wait for it.
         let jobs = jobs.into_iter();
         let jobs = jobs.map(|(key, body, next)| (key, Body::from(body), next));
@@ -54,9 +54,8 @@ impl Engine {
             let state = complete(work, key, &holder, body, next.as_ref())?;
             Ok((state, work.number_if_released_later(key)))
         };
-        let done = self
-            .apply_in_batches(jobs.collect(), now, need, verb)
-            .await?;
+        let writes = || self.apply_in_batches(jobs.collect(), now, need, verb);
+        let done = room.hold(writes).await?;
         let later = done.iter().flatten().filter_map(|(_, later)| *later);
         self.release_dependents(later.collect(), now).await;
         let states = done.into_iter().map(|done| done.map(|(state, _)| state));

@@ -72,12 +72,14 @@ impl Engine {
         now: Option<Time>,
         verb: PutVerb,
     ) -> ItemResults<String> {
-        let _room = self.reserve_room([&queue])?;
+        let room = self.reserve_room([&queue])?;
         let jobs = jobs.into_iter().map(with_body).collect();
-        self.apply_in_batches(jobs, now, need_with_body, move |work, (job, body)| {
-            verb(work, &queue, job, body, &client)
-        })
-        .await
+        let writes = || {
+            self.apply_in_batches(jobs, now, need_with_body, move |work, (job, body)| {
+                verb(work, &queue, job, body, &client)
+            })
+        };
+        room.hold(writes).await
     }
 }
 

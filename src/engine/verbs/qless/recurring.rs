@@ -66,7 +66,7 @@ impl Engine {
         jobs: Vec<Recur>,
         now: Option<Time>,
     ) -> ItemResults<String> {
-        let _room = self.reserve_room([&queue])?;
+        let room = self.reserve_room([&queue])?;
         let need = |needs: &mut Needs, job: &Recur| {
             needs.recurring.extend(job.id.clone());
             needs.tags(&job.tags);
@@ -74,8 +74,9 @@ impl Engine {
             needs.searches += usize::from(job.cron.is_some());
             needs.adds_jobs = true;
         };
-        self.apply_in_batches(jobs, now, need, move |work, job| recur(work, &queue, job))
-            .await
+        let verb = move |work: &mut UnitOfWork, job: &Recur| recur(work, &queue, job);
+        let writes = || self.apply_in_batches(jobs, now, need, verb);
+        room.hold(writes).await
     }
 
     /// Changes a recurring job and returns it.
@@ -85,17 +86,19 @@ impl Engine {
         change: RecurringChange,
         now: Option<Time>,
     ) -> Result<Recurring> {
-        let _room = self.reserve_room(&change.queue)?;
+        let room = self.reserve_room(&change.queue)?;
         let id = id.to_owned();
         let mut needs = needs_of_recurring(&id);
         needs.bodies = true;
         needs.bytes = change.body.as_ref().map_or(0, String::len);
         needs.tags(&change.tag);
         needs.tags(&change.untag);
-        self.write(needs, now, CHANGE_WEIGHT, move |work| {
-            change_recurring(work, &id, &change)
-        })
-        .await
+        let write = || {
+            self.write(needs, now, CHANGE_WEIGHT, move |work| {
+                change_recurring(work, &id, &change)
+            })
+        };
+        room.hold(write).await
     }
 
     /// Pauses a recurring job, so that it creates no children, or resumes it without the runs that it has missed.

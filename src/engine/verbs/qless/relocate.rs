@@ -14,11 +14,13 @@ impl Engine {
     /// # Errors
     /// [`Error::NoSuchJob`]; [`Error::TooMany`] queues.
     pub async fn relocate(&self, key: JobKey, queue: QueueKey, now: Option<Time>) -> Result<()> {
-        let _room = self.reserve_room([&queue])?;
-        self.write(needs_of_jobs([&key]), now, 1, move |work| {
-            relocate(work, &key, &queue)
-        })
-        .await
+        let room = self.reserve_room([&queue])?;
+        let write = || {
+            self.write(needs_of_jobs([&key]), now, 1, move |work| {
+                relocate(work, &key, &queue)
+            })
+        };
+        room.hold(write).await
     }
 }
 

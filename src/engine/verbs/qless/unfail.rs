@@ -29,28 +29,31 @@ impl Engine {
         if group.len() > GROUP_BYTES_MAX {
             return Ok(0);
         }
-        let _room = self.reserve_room(&queue)?;
+        let room = self.reserve_room(&queue)?;
         // A job that fails again meanwhile is not requeued again. Clocks of clients may differ.
         let until = match now.is_some() || self.trusts_client_clock() {
             true => Time(i64::MAX),
             false => self.shared_now().await?,
         };
-        let mut batches = Batches::of(count, MOVE_BATCH);
-        while let Some(batch) = batches.next() {
-            let oldest = Oldest::Failed {
-                group: group.to_owned(),
-                count: batch,
-                until,
-            };
-            let queue = queue.clone();
-            let verb = move |work: &mut UnitOfWork| {
-                let keys = work.take_oldest();
-                Ok(unfail(work, &keys, queue.as_ref()))
-            };
-            let moved = self.write(needs_of_oldest(oldest), now, batch, verb);
-            batches.found_within_bytes(moved.await?);
-        }
-        Ok(batches.done)
+        let writes = async || {
+            let mut batches = Batches::of(count, MOVE_BATCH);
+            while let Some(batch) = batches.next() {
+                let oldest = Oldest::Failed {
+                    group: group.to_owned(),
+                    count: batch,
+                    until,
+                };
+                let queue = queue.clone();
+                let verb = move |work: &mut UnitOfWork| {
+                    let keys = work.take_oldest();
+                    Ok(unfail(work, &keys, queue.as_ref()))
+                };
+                let moved = self.write(needs_of_oldest(oldest), now, batch, verb);
+                batches.found_within_bytes(moved.await?);
+            }
+            Ok(batches.done)
+        };
+        room.hold(writes).await
     }
 
     /// Requeues one failed job in its own queue.

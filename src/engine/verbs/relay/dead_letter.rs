@@ -39,21 +39,23 @@ impl Engine {
     /// # Errors
     /// [`NoSuchJob`, `NotDead`, `JobExists`, `TooMany`](crate::engine::Error).
     pub async fn requeue_dead(&self, queue: QueueKey, dead: JobKey) -> Result<()> {
-        let _room = self.reserve_room([&queue])?;
+        let room = self.reserve_room([&queue])?;
         let needs = Needs {
             jobs: vec![dead.clone()],
             bodies: true,
             ..needs_of_jobs([(&queue, &dead.id)])
         };
-        self.write(needs, None, 1, move |work| {
-            requeue_dead(work, &queue, &dead)
-        })
-        .await
+        let write = || {
+            self.write(needs, None, 1, move |work| {
+                requeue_dead(work, &queue, &dead)
+            })
+        };
+        room.hold(write).await
     }
 
     /// Enqueues dead jobs again, each as [`Engine::requeue_dead`] does.
     pub async fn requeue_dead_jobs(&self, queue: QueueKey, dead: Vec<JobKey>) -> ItemResults<()> {
-        let _room = self.reserve_room([&queue])?;
+        let room = self.reserve_room([&queue])?;
         let of = queue.clone();
         let need = move |needs: &mut Needs, key: &JobKey| {
             needs.job(key);
@@ -61,10 +63,12 @@ impl Engine {
             needs.bytes += REQUEUED_BYTES;
             needs.in_queues.push((of.clone(), key.id.clone()));
         };
-        self.apply_in_batches(dead, None, need, move |work, key| {
-            requeue_dead(work, &queue, key)
-        })
-        .await
+        let writes = || {
+            self.apply_in_batches(dead, None, need, move |work, key| {
+                requeue_dead(work, &queue, key)
+            })
+        };
+        room.hold(writes).await
     }
 
     /// Enqueues up to `count` dead jobs of the queue again, oldest first. Large numbers are split over several

@@ -51,7 +51,7 @@ impl Engine {
     /// # Errors
     /// [`JobExists`, `TooMany`, `NameTooLong`](crate::engine::Error).
     pub async fn enqueue(&self, jobs: Vec<Enqueue>, mode: Mode) -> Result<()> {
-        let _room = self.reserve_room(jobs.iter().map(|job| &job.queue))?;
+        let room = self.reserve_room(jobs.iter().map(|job| &job.queue))?;
         self.check_indexable(&jobs)?;
         if mode != Mode::Unique {
             let put = move |work: &mut UnitOfWork, job: &Enqueue| {
@@ -59,14 +59,14 @@ impl Engine {
                 Ok(())
             };
             let need = move |needs: &mut Needs, job: &Enqueue| need(needs, job, mode);
-            let done = self.apply_in_batches(jobs, None, need, put).await?;
-            return done.into_iter().collect();
+            let writes = || self.apply_in_batches(jobs, None, need, put);
+            return room.hold(writes).await?.into_iter().collect();
         }
         check_atomic(&jobs)?;
         let mut needs = Needs::default();
         jobs.iter().for_each(|job| need(&mut needs, job, mode));
-        self.write(needs, None, jobs.len(), move |work| enqueue(work, &jobs))
-            .await
+        let write = || self.write(needs, None, jobs.len(), move |work| enqueue(work, &jobs));
+        room.hold(write).await
     }
 }
 

@@ -17,18 +17,19 @@ impl Engine {
     pub async fn requeue_run(&self, run: Run, jobs: Vec<Enqueue>, mode: Mode) -> Result<bool> {
         check_atomic(&jobs)?;
         self.check_indexable(&jobs)?;
-        let _room = self.reserve_room(jobs.iter().map(|job| &job.queue))?;
+        let room = self.reserve_room(jobs.iter().map(|job| &job.queue))?;
         let mut needs = needs_of_jobs([(&run.queue, &run.id)]);
         jobs.iter().for_each(|job| need(&mut needs, job, mode));
         // Replaced jobs are loaded with their histories and states.
         needs.divisible = mode == Mode::Replace && jobs.len() > 1;
         // One job in place of the deleted one needs no extra disk space.
         needs.adds_jobs = jobs.len() > 1;
-        self.write(needs, None, jobs.len() + 1, move |work| {
-            requeue(work, &run, &jobs, mode)
-        })
-        .await
-        .map_err(|error| match error {
+        let write = || {
+            self.write(needs, None, jobs.len() + 1, move |work| {
+                requeue(work, &run, &jobs, mode)
+            })
+        };
+        room.hold(write).await.map_err(|error| match error {
             Error::Oversized => Error::TooMany {
                 what: "bytes of jobs to replace in one atomic request",
                 max: LONG_PARTS_MAX,

@@ -3,7 +3,7 @@
 use super::arguments::Options;
 use super::error::{CommandError, error_reply};
 use super::view::priority;
-use super::{Call, Dialect, GRACE_S, Outcome, integer, only};
+use super::{Call, CallResult, Dialect, GRACE_S, integer, only};
 use crate::engine::{
     Claim, Engine, Error, Fail, LeaseHolder, NextQueue, Put, QueueKey, Retry, Time,
 };
@@ -83,7 +83,7 @@ fn text_bytes(put: &Put) -> usize {
 }
 
 /// Puts a job that exists.
-pub async fn requeue(mut call: Call<'_>) -> Outcome {
+pub async fn requeue(mut call: Call<'_>) -> CallResult {
     let worker = call.arguments.worker()?;
     let (queue, put) = read_put(&mut call)?;
     let done = call.engine.requeue(queue, vec![put], worker, call.now);
@@ -117,7 +117,7 @@ fn read_put(call: &mut Call<'_>) -> Result<(QueueKey, Put), CommandError> {
     Ok((queue, put))
 }
 
-pub async fn pop(mut call: Call<'_>) -> Outcome {
+pub async fn pop(mut call: Call<'_>) -> CallResult {
     let queue = call.arguments.queue()?;
     // Not empty: a running job without a worker would not be in the list of any worker.
     let worker = call.arguments.name("worker")?;
@@ -135,14 +135,14 @@ pub async fn pop(mut call: Call<'_>) -> Outcome {
     call.list(&jobs, true)
 }
 
-pub async fn peek(mut call: Call<'_>) -> Outcome {
+pub async fn peek(mut call: Call<'_>) -> CallResult {
     let queue = call.arguments.queue()?;
     let count = call.arguments.count(None)?;
     let jobs = call.engine.peek(&queue, count, call.now).await?;
     call.list(&jobs, false)
 }
 
-pub async fn heartbeat(mut call: Call<'_>) -> Outcome {
+pub async fn heartbeat(mut call: Call<'_>) -> CallResult {
     let key = call.arguments.job()?;
     let holder = holder(call.arguments.worker()?, None);
     let body = call.arguments.optional_json("data")?;
@@ -151,7 +151,7 @@ pub async fn heartbeat(mut call: Call<'_>) -> Outcome {
     Ok(integer(call.engine.now(call.now).seconds() + left_s))
 }
 
-pub async fn complete(mut call: Call<'_>) -> Outcome {
+pub async fn complete(mut call: Call<'_>) -> CallResult {
     let key = call.arguments.job()?;
     let worker = call.arguments.worker()?;
     let queue = call.arguments.name("queue")?;
@@ -185,7 +185,7 @@ fn next(call: &Call<'_>, options: &Options) -> Result<Option<NextQueue>, Command
     }
 }
 
-pub async fn fail(mut call: Call<'_>) -> Outcome {
+pub async fn fail(mut call: Call<'_>) -> CallResult {
     let key = call.arguments.job()?;
     let holder = holder(call.arguments.worker()?, None);
     let fail = Fail {
@@ -199,7 +199,7 @@ pub async fn fail(mut call: Call<'_>) -> Outcome {
     Ok(Reply::Text(id))
 }
 
-pub async fn retry(mut call: Call<'_>) -> Outcome {
+pub async fn retry(mut call: Call<'_>) -> CallResult {
     let key = call.arguments.job()?;
     // qless-core does not compare it.
     call.arguments.name("queue")?;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json as object};
 
 use super::view::{JobView, Table};
-use super::{Call, Outcome, json};
+use super::{Call, CallResult, json};
 use crate::blocking::poll_blocking_if_many;
 use crate::engine::{Durations, EffectiveState, QueueKey, Time};
 use crate::memory::holding;
@@ -12,7 +12,7 @@ use crate::protocol::long_list;
 use crate::protocol::qless::{counts, is_listed, length as length_of, number, worker_view};
 use crate::protocol::redis::resp::{Reply, repeated};
 
-pub async fn job(mut call: Call<'_>) -> Outcome {
+pub async fn job(mut call: Call<'_>) -> CallResult {
     let key = call.arguments.job()?;
     let job = call.engine.job(&key).await?;
     match call.views(job.as_slice(), false).first() {
@@ -21,7 +21,7 @@ pub async fn job(mut call: Call<'_>) -> Outcome {
     }
 }
 
-pub async fn multiget(mut call: Call<'_>) -> Outcome {
+pub async fn multiget(mut call: Call<'_>) -> CallResult {
     let keys = call.arguments.jobs()?;
     let jobs = call.engine.jobs_by_key(&keys).await?;
     let jobs: Vec<_> = jobs.into_iter().flatten().collect();
@@ -29,7 +29,7 @@ pub async fn multiget(mut call: Call<'_>) -> Outcome {
 }
 
 /// The IDs of jobs in a state.
-pub async fn jobs(mut call: Call<'_>) -> Outcome {
+pub async fn jobs(mut call: Call<'_>) -> CallResult {
     let state = call.arguments.required("state")?;
     if state == "complete" {
         return ids_in(&mut call, EffectiveState::Complete, None).await;
@@ -49,7 +49,7 @@ pub async fn jobs(mut call: Call<'_>) -> Outcome {
     }
 }
 
-async fn ids_in(call: &mut Call<'_>, state: EffectiveState, queue: Option<QueueKey>) -> Outcome {
+async fn ids_in(call: &mut Call<'_>, state: EffectiveState, queue: Option<QueueKey>) -> CallResult {
     let page = call.arguments.page()?;
     let ids = call.engine.job_ids(state, queue.as_ref(), page, call.now);
     let ids = ids.await?.into_iter().map(Reply::Text);
@@ -57,7 +57,7 @@ async fn ids_in(call: &mut Call<'_>, state: EffectiveState, queue: Option<QueueK
 }
 
 /// The tracked jobs, and the IDs of tracked jobs that were deleted.
-pub async fn tracked(call: &Call<'_>) -> Outcome {
+pub async fn tracked(call: &Call<'_>) -> CallResult {
     let (jobs, expired) = call.engine.tracked().await?;
     #[derive(Serialize)]
     struct Tracked<'a> {
@@ -71,7 +71,7 @@ pub async fn tracked(call: &Call<'_>) -> Outcome {
 }
 
 /// The failure groups, or the IDs of the jobs of one.
-pub async fn failed(mut call: Call<'_>) -> Outcome {
+pub async fn failed(mut call: Call<'_>) -> CallResult {
     let Some(group) = call
         .arguments
         .short("group")?
@@ -87,7 +87,7 @@ pub async fn failed(mut call: Call<'_>) -> Outcome {
     total_and_jobs(total, &ids)
 }
 
-pub fn total_and_jobs(total: i64, jobs: &[String]) -> Outcome {
+pub fn total_and_jobs(total: i64, jobs: &[String]) -> CallResult {
     #[derive(Serialize)]
     struct Found<'a> {
         total: i64,
@@ -98,7 +98,7 @@ pub fn total_and_jobs(total: i64, jobs: &[String]) -> Outcome {
 }
 
 /// The counts of one queue, or of all.
-pub async fn queues(mut call: Call<'_>) -> Outcome {
+pub async fn queues(mut call: Call<'_>) -> CallResult {
     if let Some(name) = call.arguments.short("queue")? {
         let queue = call.engine.queue(&QueueKey::qless(&name), call.now).await?;
         return json(&counts(&name, queue.as_ref()));
@@ -114,14 +114,14 @@ pub async fn queues(mut call: Call<'_>) -> Outcome {
     holding(permit, poll_blocking_if_many(queues, list)).await
 }
 
-pub async fn length(mut call: Call<'_>) -> Outcome {
+pub async fn length(mut call: Call<'_>) -> CallResult {
     let queue = call.arguments.queue()?;
     let queue = call.engine.queue(&queue, call.now).await?;
     Ok(Reply::Integer(length_of(queue.as_ref())))
 }
 
 /// The workers, or the IDs of the jobs of one.
-pub async fn workers(mut call: Call<'_>) -> Outcome {
+pub async fn workers(mut call: Call<'_>) -> CallResult {
     if let Some(name) = call.arguments.short("worker")? {
         let (jobs, stalled) = call.engine.worker_job_ids(&name, call.now).await?;
         #[derive(Serialize)]
@@ -139,7 +139,7 @@ pub async fn workers(mut call: Call<'_>) -> Outcome {
 }
 
 /// The statistics of a queue on a UTC day.
-pub async fn stats(mut call: Call<'_>) -> Outcome {
+pub async fn stats(mut call: Call<'_>) -> CallResult {
     let queue = call.arguments.queue()?;
     let date = Time::from_seconds(call.arguments.number("date")?);
     let date = date.ok_or_else(|| call.arguments.bad("Arg \"date\" is too large"))?;

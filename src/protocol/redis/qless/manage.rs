@@ -2,9 +2,9 @@
 
 use super::error::CommandError;
 use super::view::{self, OptionsView, Table, option_text};
-use super::{Call, Outcome, integer, json, only};
+use super::{Call, CallResult, integer, json, only};
 use crate::engine::{
-    Config, Depend, Error, JobKey, NOTE_BYTES_MAX, QueueKey, Result as EngineResult,
+    Config, Depend, Error, JobKey, NOTE_BYTES_MAX, NewPause, QueueKey, Result as EngineResult,
 };
 use crate::protocol::long_list;
 use crate::protocol::qless::{Fields, TOP_TAG};
@@ -17,7 +17,7 @@ const UNFAIL: f64 = 25.0;
 const CANCEL_ATTEMPTS: usize = 5;
 
 /// Cancels jobs. Complete ones are passed over.
-pub async fn cancel(mut call: Call<'_>) -> Outcome {
+pub async fn cancel(mut call: Call<'_>) -> CallResult {
     let mut keys = call.arguments.jobs()?;
     let ids = keys.iter().map(|key| Reply::text(&key.id)).collect();
     for attempt in 1.. {
@@ -40,14 +40,14 @@ async fn incomplete(call: &Call<'_>, keys: Vec<JobKey>) -> Result<Vec<JobKey>, C
     Ok(left.collect())
 }
 
-pub async fn time_out(mut call: Call<'_>) -> Outcome {
+pub async fn time_out(mut call: Call<'_>) -> CallResult {
     let keys = call.arguments.jobs()?;
     let done = call.engine.time_out(keys, call.now).await?;
     done.into_iter().collect::<EngineResult<Vec<()>>>()?;
     Ok(Reply::Null)
 }
 
-pub async fn unfail(mut call: Call<'_>) -> Outcome {
+pub async fn unfail(mut call: Call<'_>) -> CallResult {
     let queue = call.arguments.queue()?;
     let group = call.arguments.required("group")?;
     let count = call.arguments.count(Some(UNFAIL))?;
@@ -55,7 +55,7 @@ pub async fn unfail(mut call: Call<'_>) -> Outcome {
     Ok(Reply::integer(moved.await?))
 }
 
-pub async fn priority(mut call: Call<'_>) -> Outcome {
+pub async fn priority(mut call: Call<'_>) -> CallResult {
     let key = call.arguments.job()?;
     let given = call.arguments.number("priority")?;
     let jobs = vec![(key, view::priority(given))];
@@ -63,7 +63,7 @@ pub async fn priority(mut call: Call<'_>) -> Outcome {
     Ok(integer(given))
 }
 
-pub async fn depends(mut call: Call<'_>) -> Outcome {
+pub async fn depends(mut call: Call<'_>) -> CallResult {
     let key = call.arguments.job()?;
     let change = match call.arguments.required("command")?.as_str() {
         "on" => Depend::On(call.arguments.names("jid")?),
@@ -84,7 +84,7 @@ pub async fn depends(mut call: Call<'_>) -> Outcome {
     Ok(Reply::Integer(1))
 }
 
-pub async fn tag(mut call: Call<'_>) -> Outcome {
+pub async fn tag(mut call: Call<'_>) -> CallResult {
     let command = call.arguments.required("command")?;
     match command.as_str() {
         "add" | "remove" => {
@@ -116,7 +116,7 @@ pub async fn tag(mut call: Call<'_>) -> Outcome {
 }
 
 /// Tracks a job, or lists the tracked ones.
-pub async fn track(mut call: Call<'_>) -> Outcome {
+pub async fn track(mut call: Call<'_>) -> CallResult {
     let Some(command) = call.arguments.next() else {
         return super::lists::tracked(&call).await;
     };
@@ -141,7 +141,7 @@ pub async fn track(mut call: Call<'_>) -> Outcome {
 }
 
 /// Adds a note to a job's history.
-pub async fn log(mut call: Call<'_>) -> Outcome {
+pub async fn log(mut call: Call<'_>) -> CallResult {
     let key = call.arguments.job()?;
     let message = call.arguments.required("message")?;
     if message.is_empty() {
@@ -170,25 +170,22 @@ pub async fn log(mut call: Call<'_>) -> Outcome {
     Ok(Reply::Null)
 }
 
-pub async fn set_paused(mut call: Call<'_>, paused: bool) -> Outcome {
+pub async fn set_paused(mut call: Call<'_>, paused: bool) -> CallResult {
     let queues = call.arguments.names("queue")?.into_iter();
     let queues: Vec<QueueKey> = queues.map(QueueKey::qless).collect();
-    // All or none.
-    let _room = call.engine.reserve_room(&queues)?;
-    for queue in queues {
-        call.engine.pause(queue, paused, call.now).await?;
-    }
+    let pause = paused.then(NewPause::default);
+    call.engine.pause_queues(&queues, pause, call.now).await?;
     Ok(Reply::Null)
 }
 
-pub async fn forget_workers(mut call: Call<'_>) -> Outcome {
+pub async fn forget_workers(mut call: Call<'_>) -> CallResult {
     for worker in call.arguments.names("worker")? {
         call.engine.forget_worker(&worker, call.now).await?;
     }
     Ok(Reply::Null)
 }
 
-pub async fn forget_queues(mut call: Call<'_>) -> Outcome {
+pub async fn forget_queues(mut call: Call<'_>) -> CallResult {
     for queue in call.arguments.names("queue")? {
         let queue = QueueKey::qless(queue);
         call.engine.forget_queue(queue, call.now).await?;
@@ -197,7 +194,7 @@ pub async fn forget_queues(mut call: Call<'_>) -> Outcome {
 }
 
 /// One option, or all.
-pub async fn option(mut call: Call<'_>) -> Outcome {
+pub async fn option(mut call: Call<'_>) -> CallResult {
     let config = call.engine.options().await?;
     let Some(option) = call.arguments.next().filter(|option| !option.is_empty()) else {
         let _permit = long_list::of_options(config).await?;
@@ -212,7 +209,7 @@ pub async fn option(mut call: Call<'_>) -> Outcome {
     }
 }
 
-pub async fn set_option(mut call: Call<'_>) -> Outcome {
+pub async fn set_option(mut call: Call<'_>) -> CallResult {
     let option = call.arguments.required("option")?;
     let value = call.arguments.required("value")?;
     Config::check_sizes(&option, &value)?;
@@ -229,7 +226,7 @@ pub async fn set_option(mut call: Call<'_>) -> Outcome {
     Ok(Reply::Null)
 }
 
-pub async fn unset_option(mut call: Call<'_>) -> Outcome {
+pub async fn unset_option(mut call: Call<'_>) -> CallResult {
     let option = call.arguments.required("option")?;
     call.engine.configure(&option, None, call.now).await?;
     Ok(Reply::Null)

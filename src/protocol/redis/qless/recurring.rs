@@ -2,11 +2,11 @@
 
 use super::error::CommandError;
 use super::view::{RecurringJobView, Table, priority};
-use super::{Arguments, Call, Outcome, json, only};
+use super::{Arguments, Call, CallResult, json, only};
 use crate::engine::{RECURRING_ID_BYTES_MAX, Recur, RecurringChange};
 use crate::protocol::redis::resp::{Reply, repeated};
 
-pub async fn recur(mut call: Call<'_>) -> Outcome {
+pub async fn recur(mut call: Call<'_>) -> CallResult {
     let arguments = &mut call.arguments;
     let queue = arguments.queue()?;
     let id = arguments.name("jid")?;
@@ -48,13 +48,13 @@ fn check_interval(arguments: &Arguments, interval_s: f64) -> Result<(), CommandE
     Err(arguments.bad("Arg \"interval\" must be greater than 0"))
 }
 
-pub async fn unrecur(mut call: Call<'_>) -> Outcome {
+pub async fn unrecur(mut call: Call<'_>) -> CallResult {
     let id = call.arguments.name("jid")?;
     call.engine.unrecur(&id, call.now).await?;
     Ok(Reply::Integer(1))
 }
 
-pub async fn recurring(mut call: Call<'_>) -> Outcome {
+pub async fn recurring(mut call: Call<'_>) -> CallResult {
     let id = call.arguments.name("jid")?;
     match call.engine.recurring(&id).await? {
         None => Ok(Reply::Null),
@@ -70,7 +70,7 @@ const OPTIONS: [&str; 7] = [
     "priority", "interval", "retries", "backlog", "data", "klass", "queue",
 ];
 
-pub async fn change(mut call: Call<'_>) -> Outcome {
+pub async fn change(mut call: Call<'_>) -> CallResult {
     let id = call.arguments.name("jid")?;
     let options = call.arguments.options()?;
     if let Some(unknown) = options.given().find(|name| !OPTIONS.contains(name)) {
@@ -95,7 +95,7 @@ pub async fn change(mut call: Call<'_>) -> Outcome {
     Ok(Reply::Integer(1))
 }
 
-pub async fn tag(call: Call<'_>) -> Outcome {
+pub async fn tag(call: Call<'_>) -> CallResult {
     change_tags(call, |tag| RecurringChange {
         tag,
         ..RecurringChange::default()
@@ -103,7 +103,7 @@ pub async fn tag(call: Call<'_>) -> Outcome {
     .await
 }
 
-pub async fn untag(call: Call<'_>) -> Outcome {
+pub async fn untag(call: Call<'_>) -> CallResult {
     change_tags(call, |untag| RecurringChange {
         untag,
         ..RecurringChange::default()
@@ -114,7 +114,7 @@ pub async fn untag(call: Call<'_>) -> Outcome {
 async fn change_tags(
     mut call: Call<'_>,
     change: impl FnOnce(Vec<String>) -> RecurringChange,
-) -> Outcome {
+) -> CallResult {
     let id = call.arguments.name("jid")?;
     let change = change(call.arguments.names("tags")?);
     let job = call.engine.change_recurring(&id, change, call.now).await?;

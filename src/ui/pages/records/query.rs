@@ -29,7 +29,7 @@ const EXAMPLES: [(&str, &str); 8] = [
     ),
     (
         r#"[["!=", "json_extract(state, '$[0]')", "'FINISHED'"]]"#,
-        "not finished",
+        "label other than FINISHED",
     ),
     (
         r#"[["=", "json_extract(state, '$[1].node')", 1]]"#,
