@@ -150,7 +150,7 @@ impl Store {
             opened => opened?,
         };
         Ok(Store {
-            readers: Readers::Sqlite(sqlite::Readers::open(&path).await?),
+            readers: Readers::Sqlite(sqlite::Readers::open(&path, connection.log_gate()).await?),
             connection: Connection::Sqlite(Box::new(connection)),
             scratch,
             server,

@@ -19,7 +19,7 @@ use tokio::time::sleep;
 use crate::engine::Engine;
 use crate::engine::cache::refresh::Refresh;
 use crate::engine::clock::Time;
-use crate::engine::error::Result;
+use crate::engine::error::{Error, Result};
 use crate::engine::model::config::Config;
 use crate::engine::model::job::QueueId;
 use crate::engine::model::queue::{Queue, Queues};
@@ -208,7 +208,10 @@ impl Engine {
         if fresh.revision == known {
             return Ok(());
         }
-        self.apply_changes(known, fresh.revision).await
+        // In a task, because a request may not be polled for long, and others wait for the same lock.
+        let (engine, fresh) = (self.for_task(), fresh.revision);
+        let applying = tokio::spawn(async move { engine.apply_changes(known, fresh).await });
+        applying.await.map_err(|_| Error::Unavailable)?
     }
 
     /// Reads what has changed since the revision `known`, and applies it, unless the caches have the revision `fresh` by

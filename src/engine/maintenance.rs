@@ -251,7 +251,6 @@ impl Engine {
             drop(self.sample_waiting().await);
         }
         let tasks = MaintenanceTask::all(self.trusts_client_clock());
-        let mut has_expired_leases = false;
         for task in tasks.filter(|task| include_infrequent || !task.is_infrequent()) {
             if task == MaintenanceTask::EndPauses && !self.has_ended_pauses() {
                 continue;
@@ -262,25 +261,16 @@ impl Engine {
             {
                 continue;
             }
-            // It would delete jobs that are dead because their last lease has ended.
-            if task == MaintenanceTask::DeleteExpired && has_expired_leases {
-                continue;
-            }
-            let is_done = self.run_maintenance_task(task).await;
-            has_expired_leases |= task == MaintenanceTask::ExpireLeases && !is_done;
-        }
-    }
-
-    /// Runs a task until it has no more to do, or fails, but only so many batches. Returns whether it has no more to do.
-    async fn run_maintenance_task(&self, task: MaintenanceTask) -> bool {
-        for _ in 0..BATCHES_MAX {
-            let done = self.submit_system_task(SystemTask::Maintain(task), None);
-            match done.await {
-                Ok(done) if done.has_more_work || task.may_have_more(done.affected_rows) => {}
-                done => return done.is_ok(),
+            for _ in 0..BATCHES_MAX {
+                match self
+                    .submit_system_task(SystemTask::Maintain(task), None)
+                    .await
+                {
+                    Ok(done) if done.has_more_work || task.may_have_more(done.affected_rows) => {}
+                    _ => break,
+                }
             }
         }
-        false
     }
 }
 

@@ -3,6 +3,7 @@
 //! A connection records its phase and the sizes of what it holds in atomic values. One task checks all connections twice a second and closes
 //! every one that exceeds a limit, so headers, idle connections and slow readers need no timers.
 
+mod buffers;
 mod encrypted;
 mod held;
 #[cfg(test)]
@@ -71,6 +72,8 @@ pub struct Connection {
     held: HeldMemory,
     /// The size of the buffer for what the client sends. It never shrinks.
     buffer: AtomicUsize,
+    /// Bytes that have arrived after a header and have not become a part of a body.
+    unframed: AtomicUsize,
     encrypted: EncryptedBytes,
     totals: Arc<ListenerTotals>,
     task: OnceLock<AbortHandle>,
@@ -104,6 +107,7 @@ impl Connection {
             header: AtomicUsize::new(0),
             held: HeldMemory::default(),
             buffer: AtomicUsize::new(0),
+            unframed: AtomicUsize::new(0),
             encrypted: EncryptedBytes::default(),
             totals,
             task: OnceLock::new(),
@@ -164,25 +168,6 @@ impl Connection {
         self.encrypted.decrypted(&self.totals.encrypted);
     }
 
-    /// Called before a read into a buffer with room for this many bytes. Returns whether the read may fill it. If there
-    /// are too many large buffers, it may not.
-    #[must_use]
-    pub fn reads_into(&self, room: usize) -> bool {
-        let before = self.buffer.load(Ordering::Relaxed);
-        if room > before {
-            self.buffer.store(room, Ordering::Relaxed);
-            let added = large(room) - large(before);
-            self.totals.buffers.fetch_add(added, Ordering::Relaxed);
-        }
-        large(room) == 0 || self.totals.buffers.load(Ordering::Relaxed) <= self.totals.buffers_max
-    }
-
-    /// Whether the connection must end after a response, because it would keep a large buffer, and there are too many.
-    pub fn must_end(&self) -> bool {
-        large(self.buffer.load(Ordering::Relaxed)) > 0
-            && self.totals.buffers.load(Ordering::Relaxed) > self.totals.buffers_max
-    }
-
     /// Called when the header of a request begins.
     pub fn begin_header(&self) {
         self.enter_from(Phase::Idle, Phase::Header);
@@ -191,6 +176,7 @@ impl Connection {
     /// Called when the header of a request is complete. It occupies its memory until [`Connection::end_request`].
     /// Returns whether the request had arrived before the response to the previous request ended.
     pub fn begin_request(&self) -> bool {
+        self.unframed.store(0, Ordering::Relaxed);
         let is_pipelined = self.phase().0 == Phase::Idle as u64;
         self.enter(Phase::Busy);
         is_pipelined
@@ -314,6 +300,10 @@ impl Connection {
         }
         let (phase, since) = self.phase();
         let waited = now.saturating_sub(since);
+        let is_idle = phase == Phase::Idle as u64 && waited >= STALLED_MIN;
+        if self.must_end() && (is_idle || self.stalled_since().is_some()) {
+            return true;
+        }
         (phase == Phase::Header as u64 && waited >= ticks.header)
             || (phase == Phase::Idle as u64 && waited >= ticks.idle)
     }

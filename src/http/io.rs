@@ -134,14 +134,25 @@ impl<S> BufferedStream<'_, S> {
     }
 }
 
+impl<S> BufferedStream<'_, S> {
+    fn received(&self, bytes: usize) -> Poll<io::Result<()>> {
+        Poll::Ready(match self.connection.received_part(bytes) {
+            true => Ok(()),
+            false => Err(io::Error::other("too many bytes of chunks without data")),
+        })
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for BufferedStream<'_, S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
         if self.connection.reads_into(buffer.remaining()) {
-            return Pin::new(&mut self.stream).poll_read(cx, buffer);
+            ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+            return self.received(buffer.filled().len() - before);
         }
         // hyper grows the buffer only if a read fills it.
         let room = buffer.initialize_unfilled_to(buffer.remaining().min(SMALL_READ));
@@ -149,7 +160,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for BufferedStream<'_, S> {
         ready!(Pin::new(&mut self.stream).poll_read(cx, &mut small))?;
         let read = small.filled().len();
         buffer.advance(read);
-        Poll::Ready(Ok(()))
+        self.received(read)
     }
 }
 
@@ -216,6 +227,7 @@ impl HttpBody for TimedRequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
         let this = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
+            this.connection.read_frame();
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         let deadline = this.deadline.get_or_insert_with(|| {

@@ -127,7 +127,8 @@ impl StoreError {
     /// Whether a long read was ended because it took too long. On Postgres, the time limit of the server and that of the
     /// database are the same.
     pub fn is_too_slow(&self) -> bool {
-        self.is_slow() || matches!(self, StoreError::Timeout)
+        let has_no_connection = matches!(self, StoreError::Database(sqlx::Error::PoolTimedOut));
+        self.is_slow() || has_no_connection || matches!(self, StoreError::Timeout)
     }
 
     /// Whether the disk is full.

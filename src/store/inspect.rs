@@ -1,6 +1,7 @@
 //! Facts about the database of an installation, read without changing it, for `switchyard doctor`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::backup::{changed_definitions, connect, integrity};
 use super::{
@@ -55,7 +56,7 @@ pub async fn inspect(address: &str, now: i64) -> Result<Option<Inspection>, Stor
             sqlx::Connection::close(connection).await?;
             let is_in_use = matches!(file::lock(&path), Err(StoreError::InUse));
             (
-                Readers::Sqlite(sqlite::Readers::open(&path).await?),
+                Readers::Sqlite(sqlite::Readers::open(&path, Arc::default()).await?),
                 damage,
                 changed,
                 is_in_use,

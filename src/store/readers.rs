@@ -312,7 +312,7 @@ mod tests {
     async fn reads_whose_requests_do_not_continue_delay_no_other() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("jobs.db");
-        let readers = sqlite::Readers::open(&file).await.unwrap();
+        let readers = sqlite::Readers::open(&file, Arc::default()).await.unwrap();
         let unkeyed = Arc::clone(&readers.permits.unkeyed);
         let all = u32::try_from(unkeyed.available_permits()).unwrap();
         let busy = unkeyed.acquire_many_owned(all).await.unwrap();

@@ -3,6 +3,7 @@
 
 mod checkpoints;
 mod files;
+mod log_gate;
 mod readers;
 mod writer;
 

@@ -118,6 +118,9 @@ pub struct ActionContext {
     response: ResponseOptions,
 }
 
+/// The longest address to which an action returns, in bytes. Pages have shorter ones.
+const BACK_BYTES_MAX: usize = 20 << 10;
+
 impl ActionContext {
     /// The context of an action that requires the role `least`.
     ///
@@ -161,12 +164,13 @@ impl ActionContext {
         self.redirect(page)
     }
 
-    /// Redirects to a page of the dashboard; to the overview if `page` is not one.
+    /// Redirects to a page of the dashboard; to the overview if `page` is not one, or longer than any.
     ///
     /// # Errors
     /// If `page` is not a valid header value.
     pub fn redirect(&self, page: &str) -> Result<(), PageError> {
-        let page = if is_dashboard_page(page) { page } else { "/ui" };
+        let is_page = page.len() <= BACK_BYTES_MAX && is_dashboard_page(page);
+        let page = if is_page { page } else { "/ui" };
         let location = HeaderValue::from_str(page)
             .map_err(|_| PageError::Request("The form has an invalid return page.".to_owned()))?;
         self.response.insert_header(header::LOCATION, location);

@@ -38,15 +38,14 @@ pub fn get_flash(header: &str) -> Option<Flash> {
     let undo = outcome.strip_prefix("done-");
     Some(Flash {
         done: outcome == "done" || undo.is_some(),
-        text: name_of(text),
+        text: shortened(&name_of(text)),
         undo: undo.and_then(|id| id.parse().ok()),
     })
 }
 
 /// A `Set-Cookie` header with a flash, cut to the maximum length.
 pub fn flash(flash: &Flash) -> String {
-    let mut short: String = flash.text.chars().take(FLASH_CHARS_MAX).collect();
-    short.truncate(short.floor_char_boundary(FLASH_BYTES_MAX));
+    let short = shortened(&flash.text);
     let outcome = match (flash.done, flash.undo) {
         (true, Some(id)) => format!("done-{id}"),
         (true, None) => "done".to_owned(),
@@ -54,6 +53,12 @@ pub fn flash(flash: &Flash) -> String {
     };
     let value = format!("{outcome}.{}", segment(&short));
     set(FLASH, &value, FLASH_AGE_S, "Strict")
+}
+
+fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(FLASH_CHARS_MAX).collect();
+    short.truncate(short.floor_char_boundary(FLASH_BYTES_MAX));
+    short
 }
 
 /// A `Set-Cookie` header that deletes the flash.

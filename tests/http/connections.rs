@@ -302,6 +302,22 @@ async fn a_header_has_up_to_128_kib() {
     }
 }
 
+/// They are no part of the body, so its limits do not apply.
+#[tokio::test]
+async fn the_lines_of_chunks_without_data_have_256_kib() {
+    let server = Server::with(&["--no-auth"]);
+    let mut connection = Connection::to(&server).await;
+    let head = "PUT /api/ns/q HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n1";
+    connection.write(head).await;
+    let spaces = " ".repeat(64 << 10);
+    let mut written = 0;
+    while connection.try_write(&spaces).await.is_ok() {
+        written += spaces.len();
+        // What the buffers of the system can hold, and more.
+        assert!(written < 64 << 20, "the connection is not closed");
+    }
+}
+
 /// They are kept until the body ends.
 #[tokio::test]
 async fn the_trailers_of_a_body_have_less_than_16_kib() {

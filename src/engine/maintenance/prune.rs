@@ -27,6 +27,9 @@ impl Progress {
     pub const BEGIN: Progress = Progress::Statistics(i64::MIN);
 }
 
+/// The options of [`prune`]: a change of one of them can make more statistics too old.
+pub const OPTIONS: [&str; 2] = ["stats-history", "histogram-history"];
+
 /// Deletes statistics older than `stats-history` days and histograms older than `histogram-history` days (today is the
 /// first day), counters that are 0, and, unless requests carry the client's time, old audit entries and sessions.
 /// Processes up to [`BATCH`] rows of a table. Returns how far it has come.

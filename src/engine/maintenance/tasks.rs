@@ -64,8 +64,7 @@ impl MaintenanceTask {
         MaintenanceTask::PromoteDue,
         MaintenanceTask::ReleaseDependents,
         MaintenanceTask::EndPauses,
-        // First the leases: a job whose last lease ended before its time to live is dead, not deleted. As long as there
-        // are more of them, no expired jobs are deleted.
+        // First the leases: a job whose last lease ended before its time to live is dead, not deleted.
         MaintenanceTask::ExpireLeases,
         MaintenanceTask::DeleteExpired,
         MaintenanceTask::DeleteOldDead,

@@ -17,10 +17,10 @@ const VALUE_BYTES_MAX: usize = 4_096;
 /// The names and values of all options that are set, in bytes. Several requests read or reload all of them at once.
 pub const OPTIONS_BYTES_MAX: usize = 4 << 20;
 
-/// Options that can be set per queue, as `<queue>-<option>` (a heartbeat also as `heartbeat-<queue>`).
 /// The greatest value of `<queue>-max-concurrency` that limits the running jobs.
 const CONCURRENCY_MAX: usize = 10_000;
 
+/// Options that can be set per queue, as `<queue>-<option>` (a heartbeat also as `heartbeat-<queue>`).
 const PER_QUEUE: [&str; 3] = ["heartbeat", "cutoff", "max-concurrency"];
 
 /// The options that the server uses, with their defaults. All are numbers.

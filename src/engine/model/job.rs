@@ -12,6 +12,9 @@ pub use crate::engine::model::state::{EffectiveState, State};
 /// Maximum length of a qless name or ID, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
+/// What a text in a list occupies in memory beyond its length, in bytes.
+const LISTED_TEXT_BYTES: usize = 32;
+
 /// Begins the failure group of jobs without retries left, followed by the name of the queue.
 const EXHAUSTED: &str = "failed-retries-";
 
@@ -361,7 +364,7 @@ impl Job {
         (self.tags, self.damaged_tags) = (tags, None);
     }
 
-    /// The total size in bytes of those texts whose length clients control.
+    /// The total size in bytes of those texts whose length clients control. In lists, a text occupies more than its length.
     pub fn text_bytes(&self) -> usize {
         let optional = [
             &self.work_state,
@@ -372,7 +375,8 @@ impl Job {
         ];
         let optional: usize = optional.into_iter().flatten().map(String::len).sum();
         let lists = [&self.tags, &self.dependencies, &self.dependents];
-        let lists: usize = lists.into_iter().flatten().map(String::len).sum();
+        let lists = lists.into_iter().flatten();
+        let lists: usize = lists.map(|text| text.len() + LISTED_TEXT_BYTES).sum();
         let failure = self.failure.as_ref();
         let failure = failure.map_or(0, |it| it.message.len() + it.worker.len());
         let id = self.key.id.len();

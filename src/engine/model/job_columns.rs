@@ -104,7 +104,7 @@ macro_rules! job_bytes {
     (loaded) => {
         concat!(
             $crate::engine::model::job_columns::job_bytes!(row),
-            " + 256 * ((SELECT count(*) FROM (SELECT 1 FROM dependencies AS d WHERE d.job = j.seq LIMIT 101) AS a)
+            " + 3 * octet_length(j.tags) + 256 * ((SELECT count(*) FROM (SELECT 1 FROM dependencies AS d WHERE d.job = j.seq LIMIT 101) AS a)
              + (SELECT count(*) FROM (SELECT 1 FROM dependencies AS d WHERE d.needs = j.seq LIMIT 101) AS b))"
         )
     };

@@ -185,7 +185,8 @@ impl Engine {
             let of_part = |period: &[i64; 4]| Statement::new(OF_ALL, period.map(Into::into));
             let batch = periods.iter().map(|it| of_part(it).with(first).with(last));
             let batch = batch.collect();
-            let read = match minutes > HOUR {
+            // The overview and alerts read a little more than an hour, and must not wait for long reads.
+            let read = match minutes > 2 * HOUR {
                 true => self.readers().read_within(left_until(end)?, batch).await?,
                 false => self.readers().read(batch).await?,
             };

@@ -190,13 +190,17 @@ impl Counters {
 
     /// Updates the counters for a job that was `before` and is now `after` the transaction.
     pub fn count_change(&mut self, before: Option<&Job>, after: Option<&Job>) {
+        let tags = [before, after].map(|job| job.map(|job| &job.tags));
+        let has_other_tags = tags[0] != tags[1];
         for (job, n) in [(before, -1), (after, 1)] {
             let Some(job) = job else { continue };
             self.count(job.queue, job.state, n);
             if let (State::Failed, Some(failure)) = (job.state, &job.failure) {
                 self.count_failed(failure.group.clone(), job.queue, n);
             }
-            job.tags.iter().for_each(|tag| self.count_tag(tag, n));
+            if has_other_tags {
+                job.tags.iter().for_each(|tag| self.count_tag(tag, n));
+            }
         }
     }
 

@@ -325,8 +325,8 @@ impl Runner {
     }
 
     fn apply_to_caches(&mut self, changes: CacheChanges, began_with: Option<i64>) {
-        if !changes.changed_options.is_empty() {
-            // Retention options may have changed.
+        let mut changed = changes.changed_options.iter();
+        if changed.any(|(option, _)| prune::OPTIONS.contains(&option.as_str())) {
             self.statistics_cleanup.pruned = None;
         }
         for id in &changes.deleted_queues {

@@ -208,6 +208,10 @@ fn inline(line: &Bytes, is_anonymous: bool) -> Result<Command, Malformed> {
         }
         false => text.split_ascii_whitespace().map(str::to_owned).collect(),
     };
+    // The request line of HTTP. A page in a browser can choose its method, which would be the command.
+    if words.last().is_some_and(|word| word.starts_with("HTTP/")) {
+        return Err(Malformed("this is not an HTTP server"));
+    }
     if words.len() > ARGUMENTS_MAX || (is_anonymous && words.len() > ANONYMOUS_ARGUMENTS_MAX) {
         return Err(Malformed("Protocol error: too many arguments"));
     }

@@ -7,12 +7,14 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use rusqlite::OpenFlags;
 use rusqlite::hooks::Wal;
 
+use super::log_gate::LogGate;
 use crate::store::StoreError;
 
 /// The most pages that the writer copies itself; takes about a millisecond.
@@ -50,6 +52,7 @@ pub struct Checkpoints {
     start_pages: u32,
     /// Pages in the log with which the writer waits for the checkpoint.
     max_pages: u32,
+    gate: Arc<LogGate>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -59,8 +62,8 @@ impl Checkpoints {
         writer: &rusqlite::Connection,
         path: &Path,
         synchronous: &str,
-        start_pages: u32,
-        max_pages: u32,
+        (start_pages, max_pages): (u32, u32),
+        gate: Arc<LogGate>,
     ) -> Result<Checkpoints, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(path, flags)?;
@@ -84,6 +87,7 @@ impl Checkpoints {
             is_running: false,
             start_pages,
             max_pages,
+            gate,
             thread: Some(thread),
         })
     }
@@ -95,6 +99,7 @@ impl Checkpoints {
     /// succeeds.
     pub fn after_commit(&mut self, writer: &rusqlite::Connection) -> Result<(), StoreError> {
         let pages = LOG_PAGES.get();
+        self.gate.committed(pages);
         if self.is_running {
             let copied = match pages < self.max_pages {
                 true => self.copied.try_recv().ok(),

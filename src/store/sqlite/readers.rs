@@ -15,6 +15,7 @@ use sqlx::sqlite::{
 use sqlx::{Arguments, AssertSqlSafe, Either, Executor};
 use tokio_util::sync::CancellationToken;
 
+use super::log_gate::LogGate;
 use super::{PREPARED_BYTES_MAX, options};
 use crate::memory::hold_until_done;
 use crate::store::StoreError;
@@ -37,6 +38,7 @@ pub struct Readers {
     pub(in crate::store) permits: ReadPermits,
     /// The write-ahead log.
     log: PathBuf,
+    gate: Arc<LogGate>,
     /// Whether the connections are being closed.
     closing: Arc<AtomicBool>,
 }
@@ -63,20 +65,23 @@ fn sort_in_files(options: SqliteConnectOptions, database: &Path) -> SqliteConnec
 }
 
 impl Readers {
-    pub(in crate::store) async fn open(path: &Path) -> Result<Readers, StoreError> {
+    pub(in crate::store) async fn open(
+        path: &Path,
+        gate: Arc<LogGate>,
+    ) -> Result<Readers, StoreError> {
         let options = options(path)?.pragma("query_only", "true");
         let pool = |max| SqlitePoolOptions::new().max_connections(max);
         let ping = pool(1).connect_lazy_with(options.clone());
         let long = pool(LONG_READS_MAX).acquire_timeout(LONG_WAIT_MAX);
         let long = long.connect_lazy_with(sort_in_files(options.clone(), path));
         let closing = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&closing);
+        let ends = (Arc::clone(&closing), Arc::clone(&gate));
         let pool = pool(READERS).after_connect(move |connection, _| {
-            let flag = Arc::clone(&flag);
+            let (closing, gate) = ends.clone();
             Box::pin(async move {
                 let mut handle = connection.lock_handle().await?;
                 handle.set_progress_handler(STEPS_BETWEEN_CHECKS, move || {
-                    !flag.load(Ordering::Relaxed)
+                    !closing.load(Ordering::Relaxed) && !gate.ends_reads()
                 });
                 Ok(())
             })
@@ -89,6 +94,7 @@ impl Readers {
             long,
             permits: ReadPermits::new(READERS),
             log,
+            gate,
             closing,
         })
     }
@@ -101,6 +107,7 @@ impl Readers {
         kind: ReadKind,
         batch: Vec<Statement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
+        self.gate.pass().await;
         read_to_end(self.pool.clone(), batch, Some((self.permits.clone(), kind))).await
     }
 
@@ -114,7 +121,12 @@ impl Readers {
         time: Duration,
         batch: Vec<Statement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
-        let (long, closing) = (self.long.clone(), Arc::clone(&self.closing));
+        self.gate.pass().await;
+        let (long, closing, gate) = (
+            self.long.clone(),
+            Arc::clone(&self.closing),
+            Arc::clone(&self.gate),
+        );
         let permits = self.permits.clone();
         let (abandoned, held) = (CancellationToken::new(), hold_until_done());
         let (_caller, waiting) = (abandoned.clone().drop_guard(), abandoned.clone());
@@ -127,7 +139,7 @@ impl Readers {
             let (_permit, mut connection) = begun.ok_or(StoreError::Stopped)??;
             let is_over = move || {
                 let must_end = abandoned.is_cancelled() || closing.load(Ordering::Relaxed);
-                must_end || Instant::now() >= end
+                must_end || gate.ends_reads() || Instant::now() >= end
             };
             if is_over() {
                 return Err(StoreError::Slow);

@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +12,14 @@ use crate::store::readers::ReadKind;
 use crate::store::rows::{Arg, Statement};
 use crate::store::{Durability, ENDLESS_STATEMENT};
 
+async fn open(path: &Path) -> Readers {
+    Readers::open(path, Arc::default()).await.unwrap()
+}
+
 #[tokio::test]
 async fn long_reads_end_after_their_time_and_when_they_are_dropped() {
     let folder = tempfile::tempdir().unwrap();
-    let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
+    let readers = open(&folder.path().join("jobs.db")).await;
     let (short, long) = (Duration::from_millis(50), Duration::from_secs(3_600));
     let endless = || {
         vec![
@@ -40,7 +45,7 @@ async fn long_reads_end_after_their_time_and_when_they_are_dropped() {
 #[tokio::test]
 async fn an_abandoned_read_keeps_its_permit_until_it_ends_unless_it_waits_for_a_connection() {
     let folder = tempfile::tempdir().unwrap();
-    let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
+    let readers = open(&folder.path().join("jobs.db")).await;
     let read = |permits: &Arc<Semaphore>| {
         let permit = Arc::clone(permits).try_acquire_owned().unwrap();
         let readers = readers.clone();
@@ -105,7 +110,7 @@ async fn leave_connections(
     kind: ReadKind,
 ) {
     let folder = tempfile::tempdir().unwrap();
-    let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
+    let readers = open(&folder.path().join("jobs.db")).await;
     let readers = crate::store::Readers::Sqlite(readers);
     let endless = || vec![Statement::new(ENDLESS_STATEMENT, [])];
     let reading: Vec<_> = (handles(&readers).into_iter().cycle().take(8))
@@ -154,7 +159,7 @@ async fn closing_the_readers_ends_a_statement_that_runs() {
     let path = folder.path().join("jobs.db");
     let writer = rusqlite::Connection::open(&path).unwrap();
     writer.pragma_update(None, "journal_mode", "wal").unwrap();
-    let readers = Readers::open(&path).await.unwrap();
+    let readers = open(&path).await;
     let reading = tokio::spawn({
         let readers = readers.clone();
         async move {
@@ -214,7 +219,7 @@ async fn the_log_starts_again_after_a_checkpoint_on_the_other_thread() {
 #[tokio::test]
 async fn a_read_ends_if_its_rows_have_grown_much_since_they_were_measured() {
     let folder = tempfile::tempdir().unwrap();
-    let readers = Readers::open(&folder.path().join("jobs.db")).await.unwrap();
+    let readers = open(&folder.path().join("jobs.db")).await;
     let text = "SELECT 1, printf('%.*c', $1, 'x') UNION ALL SELECT 2, 'y'";
     for (bytes, is_read) in [(1_049_800, true), (1_049_801, false)] {
         let statement = Statement::new(text, [Arg::Int(bytes)]).measured(100);
@@ -224,6 +229,48 @@ async fn a_read_ends_if_its_rows_have_grown_much_since_they_were_measured() {
             Err(error) => assert!(!is_read && matches!(error, StoreError::Grown), "{error}"),
         }
     }
+    let one = vec![Statement::new("SELECT 1", [])];
+    assert!(readers.read(ReadKind::Unkeyed, one).await.is_ok());
+    readers.close().await;
+}
+
+/// Each of them alone would let the log start again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_that_follow_each_other_do_not_keep_the_log() {
+    const LONG: u32 = 4_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jobs.db");
+    let mut connection = Connection::open(&path, Durability::Process, false).unwrap();
+    connection.allocate_reserve().unwrap();
+    connection.log_gate().set_long(LONG);
+    let run = |connection: &mut Connection, sql| {
+        connection.begin();
+        connection.commit_with(&[Statement::new(sql, [])]).unwrap();
+    };
+    run(&mut connection, "CREATE TABLE t (x INTEGER NOT NULL)");
+    let readers = Readers::open(&path, connection.log_gate()).await.unwrap();
+    // Endless, so that the moment does not depend on the machine.
+    let reading = tokio::spawn({
+        let readers = readers.clone();
+        async move {
+            let batch = vec![
+                Statement::new("SELECT count(*) FROM t", []),
+                Statement::new(ENDLESS_STATEMENT, []),
+            ];
+            readers.read(ReadKind::Unkeyed, batch).await.err()
+        }
+    });
+    while readers.usage().1 > 0 || readers.usage().0 == 0 {
+        tokio::task::yield_now().await;
+    }
+    let (mut longest, mut restarted) = (0, false);
+    while !restarted {
+        run(&mut connection, "INSERT INTO t (x) VALUES (1)");
+        restarted = longest >= LONG && log_pages() < LONG;
+        longest = longest.max(log_pages());
+    }
+    let ended = reading.await.unwrap().unwrap();
+    assert!(ended.is_outage(), "{ended}");
     let one = vec![Statement::new("SELECT 1", [])];
     assert!(readers.read(ReadKind::Unkeyed, one).await.is_ok());
     readers.close().await;

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use rusqlite::OpenFlags;
 use rusqlite::types::{Value, ValueRef};
@@ -16,6 +17,7 @@ use sqlx::{ConnectOptions, Connection as _, Executor, Row as _};
 
 use super::checkpoints::Checkpoints;
 use super::files::Files;
+use super::log_gate::LogGate;
 use super::{PREPARED_BYTES_MAX, PREPARED_MAX, options};
 use crate::store::file::{create, lock};
 use crate::store::reserve::Reserve;
@@ -50,6 +52,7 @@ pub struct Connection {
     reserve: Option<Reserve>,
     /// `None` in the same cases: a commit then runs a checkpoint if the log is long.
     checkpoints: Option<Checkpoints>,
+    gate: Arc<LogGate>,
     /// Held while the connection is open; `None` alongside a server, which holds it.
     _lock: Option<File>,
 }
@@ -122,6 +125,7 @@ impl Connection {
             was_busy: false,
             reserve: None,
             checkpoints: None,
+            gate: Arc::default(),
             _lock: lock,
         })
     }
@@ -144,10 +148,21 @@ impl Connection {
         self.reserve = Some(reserve);
         let (start, max) = (eighth.saturating_mul(2), eighth.saturating_mul(5));
         let start = start.min(CHECKPOINT_PAGES);
-        let checkpoints =
-            Checkpoints::start(&self.inner, &self.path, self.synchronous, start, max)?;
+        let gate = Arc::clone(&self.gate);
+        let checkpoints = Checkpoints::start(
+            &self.inner,
+            &self.path,
+            self.synchronous,
+            (start, max),
+            gate,
+        )?;
         self.checkpoints = Some(checkpoints);
         Ok(())
+    }
+
+    /// What reads pass, so that the log starts again.
+    pub(in crate::store) fn log_gate(&self) -> Arc<LogGate> {
+        Arc::clone(&self.gate)
     }
 
     pub(in crate::store) fn is_disk_full(&self) -> bool {

@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
 use tokio::sync::Semaphore;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::authentication::{Principal, RequestInfo, forbid};
 use super::export_slots::{ExportSlot, Full, Pace};
@@ -224,7 +225,15 @@ async fn jobs(dashboard: Dashboard, info: &RequestInfo, format: JobFormat) -> Re
             // This frees the slot. The client notices that the file is incomplete.
             return Err(io::Error::other("the client reads too slowly"));
         }
-        let part = export.next().await.map_err(|error| {
+        // In a task: the body is not polled while its client does not read, and the read would keep what it holds.
+        let reading = tokio::spawn(async move {
+            let part = export.next().await;
+            (export, part)
+        });
+        let (mut export, part) = AbortOnDropHandle::new(reading)
+            .await
+            .map_err(io::Error::other)?;
+        let part = part.map_err(|error| {
             tracing::error!(%error, "failed to export jobs");
             io::Error::other(error)
         })?;

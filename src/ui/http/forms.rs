@@ -271,13 +271,9 @@ pub fn redirect_with_undo(
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
-/// The longest address of a page that a response to its form repeats. Pages have shorter ones.
-const REFERER_BYTES_MAX: usize = 20 << 10;
-
 /// The page that contains the form, from the `Referer` header; otherwise the overview.
 pub fn origin_page(info: &RequestInfo) -> Uri {
     let referer = info.headers.get(header::REFERER);
-    let referer = referer.filter(|value| value.len() <= REFERER_BYTES_MAX);
     let referer = referer.and_then(|value| value.to_str().ok()?.parse::<Uri>().ok());
     let base_path = info.base_path.as_ref();
     let referer = referer.map(|uri| base_path.and_then(|base| base.rest(&uri)).unwrap_or(uri));

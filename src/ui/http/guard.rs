@@ -44,6 +44,9 @@ const QUERY_BYTES_MAX: usize = 16 << 10;
 /// Bytes of the path of a page: the encoded names of a queue and of a job.
 const PATH_BYTES_MAX: usize = 32 << 10;
 
+/// Bytes of a `Referer` that is used. Pages have shorter addresses.
+const REFERER_BYTES_MAX: usize = 20 << 10;
+
 /// Whether the query string is too long for its page. Selected jobs can be longer.
 fn has_long_query(uri: &Uri) -> bool {
     let path = uri.path();
@@ -61,7 +64,17 @@ fn has_many_parameters(request: &Request) -> bool {
 }
 
 /// Rejects ambiguous paths and forms of other sites, and sets the headers. Over HTTPS, adds `Secure` to cookies.
-pub async fn guard(State(dashboard): State<Dashboard>, request: Request, next: Next) -> Response {
+pub async fn guard(
+    State(dashboard): State<Dashboard>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    // Functions redirect to it.
+    if let header::Entry::Occupied(referer) = request.headers_mut().entry(header::REFERER)
+        && referer.get().len() > REFERER_BYTES_MAX
+    {
+        referer.remove_entry_mult();
+    }
     let is_https = Https::is_set(request.extensions());
     let mut response = if is_ambiguous(request.uri().path()) {
         (StatusCode::NOT_FOUND, "No page at this address.\n").into_response()
@@ -89,11 +102,20 @@ pub async fn guard(State(dashboard): State<Dashboard>, request: Request, next: N
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, value);
     }
+    // The connection would keep the buffer of its longest header.
+    let location = response.headers().get(header::LOCATION);
+    if location.is_some_and(|page| page.len() > KEPT_LOCATION_BYTES) {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    }
     if is_https {
         secure_cookies(response.headers_mut());
     }
     response
 }
+
+/// Bytes of the address in a redirect after which the connection continues.
+const KEPT_LOCATION_BYTES: usize = 4 << 10;
 
 fn secure_cookies(headers: &mut HeaderMap) {
     if let header::Entry::Occupied(mut cookies) = headers.entry(header::SET_COOKIE) {

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::events::LogEvent;
-use crate::engine::model::job::QueueKey;
+use crate::engine::model::job::{Protocol, QueueKey};
 use crate::engine::model::queue::{Pause, Queue};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 
@@ -109,14 +109,15 @@ pub fn pause(work: &mut UnitOfWork, key: &QueueKey, new: Option<&NewPause>) -> b
         pause: after,
         ..(*queue).clone()
     });
-    let queue = key.name.as_str();
-    match (was_paused, is_paused) {
-        (false, true) => work.events.log(&LogEvent::Paused { queue }),
-        (_, false) => {
-            work.events.log(&LogEvent::Unpaused { queue });
-            work.wake_all(id);
-        }
-        (true, true) => {}
+    // The log of events belongs to qless.
+    let queue = (key.protocol == Protocol::Qless).then_some(key.name.as_str());
+    match (was_paused, is_paused, queue) {
+        (false, true, Some(queue)) => work.events.log(&LogEvent::Paused { queue }),
+        (_, false, Some(queue)) => work.events.log(&LogEvent::Unpaused { queue }),
+        _ => {}
+    }
+    if !is_paused {
+        work.wake_all(id);
     }
     if let Some(until) = until {
         work.available_at(id, until);

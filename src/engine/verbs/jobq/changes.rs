@@ -1,5 +1,6 @@
 //! Shared by the verbs on records: finding a record, and changing it with a log entry.
 
+use crate::budget::{Budget, BudgetExceeded};
 use crate::engine::clock::Time;
 use crate::engine::error::{Error, Result};
 use crate::engine::model::history::{EventKind, History};
@@ -50,26 +51,24 @@ pub fn set_state(work: &mut UnitOfWork, key: &JobKey, new: &str) -> Result<Recor
     })
 }
 
-/// The work of [`has_room`], in bytes.
-pub fn room_work(record: &Record, new: &str) -> usize {
-    record.history.as_text().len() + 6 * (record.state_text().len() + new.len())
-}
-
-/// Whether the log of a record has room for a change of its state to `new`.
-pub fn has_room(record: &Record, new: &str) -> bool {
+/// Whether the log of a record has room for a change of its state to `new`. Pays for the bytes that it copies.
+///
+/// # Errors
+/// If they exceed the budget.
+pub fn has_room(record: &Record, new: &str, budget: &mut Budget) -> Result<bool, BudgetExceeded> {
     let (log, old) = (&record.history, record.state_text());
-    // Of an escaped text in the log.
-    let event_bytes = 6 * (old.len() + new.len());
-    if log.as_text().len() + event_bytes <= SHORT_LOG {
-        return true;
+    // In the log, a text is at least as long, and at most six times as long, because it is escaped.
+    let (least, most) = (old.len() + new.len(), 6 * (old.len() + new.len()));
+    if log.as_text().len() + most <= SHORT_LOG {
+        return Ok(true);
     }
-    // In the log, a text is at least as long.
-    if log.as_text().len() + old.len() + new.len() > LOG_BYTES_MAX {
-        return false;
+    if log.as_text().len() + least > LOG_BYTES_MAX {
+        return Ok(false);
     }
+    budget.spend(log.as_text().len() + most)?;
     let mut log = log.clone();
     log.push(EventKind::Advanced, record.modified, Some(old), Some(new));
-    exceeded(&log).is_none()
+    Ok(exceeded(&log).is_none())
 }
 
 /// Changes a record. `change` adds an event to its log, whose limit `exceeded` checks.

@@ -13,7 +13,7 @@ use crate::engine::model::record::{Record, key};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::jobq::advance::ATTEMPTS_MAX;
 use crate::engine::verbs::jobq::candidates::Candidate;
-use crate::engine::verbs::jobq::changes::{RecordMemory, has_room, room_work, set_state};
+use crate::engine::verbs::jobq::changes::{RecordMemory, has_room, set_state};
 use crate::query::Query;
 use crate::traces;
 
@@ -96,8 +96,7 @@ impl Engine {
         let (state, full) = (Arc::<str>::from(state), Arc::new(OnceLock::new()));
         let first_full = Arc::clone(&full);
         let keep = move |record: &Record, budget: &mut Budget| {
-            budget.spend(room_work(record, &state))?;
-            let has_room = has_room(record, &state);
+            let has_room = has_room(record, &state, budget)?;
             if !has_room {
                 first_full.get_or_init(|| candidate(record));
             }
