@@ -127,8 +127,7 @@ impl StoreError {
     /// Whether a long read was ended because it took too long. On Postgres, the time limit of the server and that of the
     /// database are the same.
     pub fn is_too_slow(&self) -> bool {
-        let has_no_connection = matches!(self, StoreError::Database(sqlx::Error::PoolTimedOut));
-        self.is_slow() || has_no_connection || matches!(self, StoreError::Timeout)
+        self.is_slow() || matches!(self, StoreError::Timeout)
     }
 
     /// Whether the disk is full.
@@ -151,7 +150,7 @@ impl StoreError {
         match self {
             StoreError::Timeout | StoreError::InDoubt | StoreError::Stopped => true,
             StoreError::Database(sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => true,
-            // SQLITE_INTERRUPT: the connection is being closed. The others are those of a connection that Postgres
+            // SQLITE_INTERRUPT: the connection is being closed, or the log is too long. The others are those of a connection that Postgres
             // refuses: its password, its user or its database.
             error => {
                 error.is_lost_connection() || error.has_code(&["9", "28P01", "28000", "3D000"])

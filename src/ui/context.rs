@@ -118,7 +118,7 @@ pub struct ActionContext {
     response: ResponseOptions,
 }
 
-/// The longest address to which an action returns, in bytes. Pages have shorter ones.
+/// The longest address to which an action returns, in bytes. Pages with shorter names than 4 KiB have shorter ones.
 const BACK_BYTES_MAX: usize = 20 << 10;
 
 impl ActionContext {

@@ -304,7 +304,7 @@ const FIND_EXPIRED: &str = found!(
     SELECT seq FROM jobs WHERE expires_at <= $1 ORDER BY expires_at, seq LIMIT $2 + 8000
 ) AS ended CROSS JOIN jobs AS j
 WHERE j.seq = ended.seq AND j.expires_at <= $1 AND NOT (j.state = {running} AND j.lease_until < j.expires_at)
-ORDER BY j.expires_at, j.seq LIMIT $2 + 0 {skip_locked:j}"
+LIMIT $2 + 0 {skip_locked:j}"
 );
 
 /// Jobs that a consumer could get now, whether or not maintenance has promoted or expired them.

@@ -99,7 +99,7 @@ macro_rules! job_bytes {
              + coalesce(octet_length(j.work_state), 0) + coalesce(octet_length(j.failure_message), 0)
              + coalesce(octet_length(j.klass), 0) + coalesce(octet_length(j.attributes), 0) AS BIGINT)"
     };
-    // The size of its row, with the dependencies and dependents that `job_columns!(short)` loads: at least what that
+    // The size of its row, with the dependencies and dependents that `job_columns!(short)` loads: about what that
     // loads.
     (loaded) => {
         concat!(

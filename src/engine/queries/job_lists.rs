@@ -61,9 +61,6 @@ pub(crate) use list;
 const ENTRIES_PER_JOB: usize = 10;
 const BYTES_PER_ENTRY: usize = 512;
 
-/// Bytes that a tag in memory occupies beyond its text.
-const TAG_OVERHEAD: usize = 40;
-
 /// Jobs that are read by their keys at once.
 const KEYS_AT_ONCE: usize = 1_000;
 
@@ -377,9 +374,7 @@ pub fn jobs(rows: &[Row]) -> Result<Vec<Job>> {
 /// # Errors
 /// [`Error::ResponseTooLarge`], [`Error::Busy`].
 async fn reserve_for_repeated(keys: &[JobKey], found: &[Job]) -> Result<()> {
-    // A short tag occupies several times its length.
-    let size = |job: &Job| job.loaded_bytes() + job.tags.len() * TAG_OVERHEAD;
-    let sizes = found.iter().map(|job| (&job.key, size(job)));
+    let sizes = found.iter().map(|job| (&job.key, job.loaded_bytes()));
     let sizes: HashMap<_, _> = sizes.collect();
     let once: usize = sizes.values().sum();
     let all: usize = keys.iter().filter_map(|key| sizes.get(key)).sum();

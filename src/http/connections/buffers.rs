@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Connection, Phase, large};
+use super::{Connection, Phase, SMALL, large};
 
 /// Bytes after the header of a request that become no part of a body. They take a few milliseconds.
 const UNFRAMED_MAX: usize = 256 << 10;
@@ -13,9 +13,10 @@ impl Connection {
     #[must_use]
     pub fn reads_into(&self, room: usize) -> bool {
         let before = self.buffer.load(Ordering::Relaxed);
-        // An incomplete header is in the same buffer.
-        let size = match self.phase().0 == Phase::Header as u64 {
-            true => room + self.header.load(Ordering::Relaxed),
+        // A long header that is incomplete is in the same buffer.
+        let header = self.header.load(Ordering::Relaxed);
+        let size = match self.phase().0 == Phase::Header as u64 && header > SMALL {
+            true => room + header,
             false => room,
         };
         if size > before {

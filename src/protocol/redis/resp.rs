@@ -202,16 +202,17 @@ fn inline(line: &Bytes, is_anonymous: bool) -> Result<Command, Malformed> {
     let is_plain = |byte: u8| byte == b'\t' || !byte.is_ascii_control();
     let text = text.filter(|text| text.bytes().all(is_plain));
     let text = text.ok_or(Malformed("Protocol error: an inline command must be text"))?;
+    // The first line of an HTTP request. A page in a browser can choose its method, which would be the command.
+    let last = text.split_ascii_whitespace().next_back();
+    if last.is_some_and(|word| word.starts_with("HTTP/")) {
+        return Err(Malformed("this is not an HTTP server"));
+    }
     let words = match text.contains(['"', '\'']) {
         true => {
             shlex::split(text).ok_or(Malformed("Protocol error: unbalanced quotes in request"))?
         }
         false => text.split_ascii_whitespace().map(str::to_owned).collect(),
     };
-    // The request line of HTTP. A page in a browser can choose its method, which would be the command.
-    if words.last().is_some_and(|word| word.starts_with("HTTP/")) {
-        return Err(Malformed("this is not an HTTP server"));
-    }
     if words.len() > ARGUMENTS_MAX || (is_anonymous && words.len() > ANONYMOUS_ARGUMENTS_MAX) {
         return Err(Malformed("Protocol error: too many arguments"));
     }

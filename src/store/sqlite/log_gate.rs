@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// Pages of 4 KiB in a log that is too long: 1 GiB. A long read, such as a consistency check, leaves it shorter.
+/// Pages of 4 KiB in a log that is too long: 1 GiB. Most single reads leave it shorter.
 const LONG: u32 = 262_144;
 
 /// How long the gate is closed, unless the log starts again.
@@ -17,8 +17,10 @@ const CLOSED_MAX: Duration = Duration::from_millis(1_500);
 /// How long a read may last while the gate is closed.
 const READ_MAX: Duration = Duration::from_millis(1_000);
 
-/// The time from one closing to the next. A backup in another process keeps the log long for as long as it runs.
+/// The shortest and the longest time from one closing to the next. It doubles if the log did not start again: a backup in
+/// another process keeps it long for as long as it runs.
 const INTERVAL: Duration = Duration::from_secs(30);
+const INTERVAL_MAX: Duration = Duration::from_mins(10);
 
 /// See the module. The writer closes and opens it, and reads pass it.
 #[derive(Debug)]
@@ -26,8 +28,9 @@ pub struct LogGate {
     created: Instant,
     /// When it was closed, in milliseconds since it was created; 0 while it is open.
     closed_at: AtomicU64,
-    /// When it may be closed again.
+    /// When it may be closed again, and the time from one closing to the next, in milliseconds.
     next: AtomicU64,
+    interval: AtomicU64,
     /// See [`LONG`].
     long: AtomicU32,
     opened: Notify,
@@ -39,6 +42,7 @@ impl Default for LogGate {
             created: Instant::now(),
             closed_at: AtomicU64::new(0),
             next: AtomicU64::new(0),
+            interval: AtomicU64::new(millis(INTERVAL)),
             long: AtomicU32::new(LONG),
             opened: Notify::new(),
         }
@@ -51,13 +55,17 @@ impl LogGate {
         if pages < self.long.load(Ordering::Relaxed) {
             if self.closed_at.load(Ordering::Relaxed) != 0 {
                 self.closed_at.store(0, Ordering::Release);
+                self.interval.store(millis(INTERVAL), Ordering::Relaxed);
                 self.opened.notify_waiters();
             }
             return;
         }
         let now = self.now();
         if now >= self.next.load(Ordering::Relaxed) {
-            self.next.store(now + millis(INTERVAL), Ordering::Relaxed);
+            let interval = self.interval.load(Ordering::Relaxed);
+            let longer = (2 * interval).min(millis(INTERVAL_MAX));
+            self.interval.store(longer, Ordering::Relaxed);
+            self.next.store(now + interval, Ordering::Relaxed);
             self.closed_at.store(now.max(1), Ordering::Release);
         }
     }

@@ -133,8 +133,15 @@ impl Readers {
         let end = Instant::now() + time;
         let reading = tokio::spawn(async move {
             let _held = held;
-            let begins =
-                async { Ok::<_, StoreError>((permits.take_long().await?, long.acquire().await?)) };
+            let begins = async {
+                let permit = permits.take_long().await?;
+                let connection = long.acquire().await.map_err(|error| match error {
+                    // Other long reads run.
+                    sqlx::Error::PoolTimedOut => StoreError::Slow,
+                    error => error.into(),
+                });
+                Ok::<_, StoreError>((permit, connection?))
+            };
             let begun = waiting.run_until_cancelled(begins).await;
             let (_permit, mut connection) = begun.ok_or(StoreError::Stopped)??;
             let is_over = move || {

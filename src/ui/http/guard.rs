@@ -44,7 +44,7 @@ const QUERY_BYTES_MAX: usize = 16 << 10;
 /// Bytes of the path of a page: the encoded names of a queue and of a job.
 const PATH_BYTES_MAX: usize = 32 << 10;
 
-/// Bytes of a `Referer` that is used. Pages have shorter addresses.
+/// Bytes of a `Referer` that is used. Pages with shorter names than 4 KiB have shorter addresses.
 const REFERER_BYTES_MAX: usize = 20 << 10;
 
 /// Whether the query string is too long for its page. Selected jobs can be longer.

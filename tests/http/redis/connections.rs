@@ -245,6 +245,7 @@ async fn a_request_of_http_runs_no_command() {
         "GET / HTTP/1.1\r\nHost: x\r\n\r\nFLUSHALL\r\n",
         "FLUSHALL / HTTP/1.1\r\nHost: x\r\n\r\n",
         "EVAL /QlessAPI HTTP/1.1\r\nHost: x\r\n\r\n",
+        "FLUSHALL /''?\\ HTTP/1.1\r\nHost: x\r\n\r\n",
     ] {
         let mut redis = Redis::connect(&address).await;
         redis.write(request.as_bytes()).await;
