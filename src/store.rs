@@ -45,7 +45,7 @@ pub use postgres::Listener;
 pub use readers::{LimitedReaders, Readers};
 pub use relay_table::{RelayRow, RelayTable};
 use reserve::Reserve;
-pub use rows::{Arg, GROWTH_MAX, Row, Statement, StatementResult};
+pub use rows::{Arg, Row, Statement, StatementResult, grown_max};
 
 /// A statement that never ends, until it is interrupted.
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The open connections: limits on their number and their time, and the choice of connections to close for a new one.
 //!
-//! A connection records its phase and the sizes of what it holds in atomic values. One task checks all connections twice a second and closes
-//! every one that exceeds a limit, so headers, idle connections and slow readers need no timers.
+//! A connection records its phase and the sizes of what it holds in atomic values. One task checks all connections twice
+//! a second and closes every one that exceeds a limit, so headers, idle connections and slow readers need no timers.
 
 mod buffers;
 mod encrypted;

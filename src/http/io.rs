@@ -132,9 +132,7 @@ impl<S> BufferedStream<'_, S> {
     pub fn new(stream: S, connection: &Connection) -> BufferedStream<'_, S> {
         BufferedStream { stream, connection }
     }
-}
 
-impl<S> BufferedStream<'_, S> {
     fn received(&self, bytes: usize) -> Poll<io::Result<()>> {
         Poll::Ready(match self.connection.received_part(bytes) {
             true => Ok(()),

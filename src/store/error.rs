@@ -150,8 +150,8 @@ impl StoreError {
         match self {
             StoreError::Timeout | StoreError::InDoubt | StoreError::Stopped => true,
             StoreError::Database(sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => true,
-            // SQLITE_INTERRUPT: the connection is being closed, or the log is too long. The others are those of a connection that Postgres
-            // refuses: its password, its user or its database.
+            // SQLITE_INTERRUPT: the connection is being closed, or the log is too long. The others are those of a
+            // connection that Postgres refuses: its password, its user or its database.
             error => {
                 error.is_lost_connection() || error.has_code(&["9", "28P01", "28000", "3D000"])
             }

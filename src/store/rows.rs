@@ -52,7 +52,7 @@ impl Statement {
     /// Limits the texts of the rows, which had `bytes` bytes when they were measured, to twice that and 1 MiB, not counting
     /// 1 KiB of each row: names are not measured. Other requests may have changed the rows since then, or added some.
     pub fn measured(mut self, bytes: usize) -> Statement {
-        self.bytes_max = Some(bytes.saturating_mul(2).saturating_add(GROWTH_MAX));
+        self.bytes_max = Some(grown_max(bytes));
         self
     }
 
@@ -97,8 +97,10 @@ impl Statement {
     }
 }
 
-/// How much more than twice its size a result may have grown since it was measured, in bytes.
-pub const GROWTH_MAX: usize = 1 << 20;
+/// The size in bytes to which a result of `bytes` bytes may have grown since it was measured.
+pub fn grown_max(bytes: usize) -> usize {
+    bytes.saturating_mul(2).saturating_add(1 << 20)
+}
 
 /// Bytes of a row that are not measured.
 const NAMES_BYTES: usize = 1 << 10;

@@ -118,8 +118,9 @@ pub struct ActionContext {
     response: ResponseOptions,
 }
 
-/// The longest address to which an action returns, in bytes. Pages with shorter names than 4 KiB have shorter ones.
-const BACK_BYTES_MAX: usize = 20 << 10;
+/// The longest address to which an action or a function returns, in bytes. Pages with shorter names than 4 KiB have
+/// shorter ones.
+pub const RETURN_BYTES_MAX: usize = 20 << 10;
 
 impl ActionContext {
     /// The context of an action that requires the role `least`.
@@ -169,7 +170,7 @@ impl ActionContext {
     /// # Errors
     /// If `page` is not a valid header value.
     pub fn redirect(&self, page: &str) -> Result<(), PageError> {
-        let is_page = page.len() <= BACK_BYTES_MAX && is_dashboard_page(page);
+        let is_page = page.len() <= RETURN_BYTES_MAX && is_dashboard_page(page);
         let page = if is_page { page } else { "/ui" };
         let location = HeaderValue::from_str(page)
             .map_err(|_| PageError::Request("The form has an invalid return page.".to_owned()))?;

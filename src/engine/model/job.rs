@@ -18,7 +18,7 @@ const LISTED_TEXT_BYTES: usize = 32;
 /// Begins the failure group of jobs without retries left, followed by the name of the queue.
 const EXHAUSTED: &str = "failed-retries-";
 
-/// Maximum length of a failure group in bytes, except those that other protocols have stored.
+/// Maximum length of the failure group of a qless job, in bytes.
 pub const FAILURE_GROUP_BYTES_MAX: usize = NAME_BYTES_MAX + EXHAUSTED.len();
 
 /// Whether a name consists of the characters that lmstfy allows in names of namespaces and queues: letters, digits,

@@ -1,8 +1,8 @@
 //! The columns of jobs that statements read, whole or in part, and the sizes of jobs.
 
-/// The columns of a job, in the order in which [`job`](super::job_rows::job) reads them, from `jobs AS j`. IDs contain no control characters,
-/// so line feeds separate them in lists. Most jobs have neither dependencies nor dependents, and checking for that is
-/// cheaper than sorting an empty list.
+/// The columns of a job, in the order in which [`job`](super::job_rows::job) reads them, from `jobs AS j`. IDs contain
+/// no control characters, so line feeds separate them in lists. Most jobs have neither dependencies nor dependents, and
+/// checking for that is cheaper than sorting an empty list.
 macro_rules! job_columns {
     () => {
         concat!($crate::engine::model::job_columns::job_columns!(own: whole), ", ", $crate::engine::model::job_columns::job_columns!(edges))
@@ -108,8 +108,8 @@ macro_rules! job_bytes {
              + (SELECT count(*) FROM (SELECT 1 FROM dependencies AS d WHERE d.needs = j.seq LIMIT 101) AS b))"
         )
     };
-    // With its ID, and its dependencies and dependents. Each counts as an ID of the greatest length, because to read the IDs would
-    // cost as much as to load the job. Short tags occupy four times their length.
+    // With its ID, and its dependencies and dependents. Each counts as an ID of the greatest length, because to read the
+    // IDs would cost as much as to load the job. Short tags occupy four times their length.
     (with_edges) => {
         concat!(
             $crate::engine::model::job_columns::job_bytes!(),

@@ -19,7 +19,7 @@ use crate::engine::queries::record_batches::{
 use crate::engine::verbs::jobq::changes::no_such_queue;
 use crate::memory::{SMALL_MAX, reserve};
 use crate::query::{Hint, Query};
-use crate::store::{GROWTH_MAX, Row, StoreError};
+use crate::store::{Row, StoreError, grown_max};
 
 /// Records that one query may read.
 const SCANNED_MAX: usize = 200_000;
@@ -169,7 +169,7 @@ impl Engine {
                 sizer.count_row(record.bytes());
                 records.push(record);
             }
-            if sizer.bytes > 2 * reserved + GROWTH_MAX {
+            if sizer.bytes > grown_max(reserved) {
                 return Err(Error::Busy);
             }
             let more = records.len() > limit;

@@ -1,5 +1,5 @@
-//! The decrypted stream of a TLS connection. Until bytes are decrypted, those that the socket has received count: the TLS
-//! library keeps incomplete messages, also of a client that only pretends to send one.
+//! The decrypted stream of a TLS connection. The TLS library keeps the bytes of a message until the message is complete.
+//! These bytes count as memory of the connection, because a client may never complete the message.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

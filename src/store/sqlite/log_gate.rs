@@ -1,6 +1,6 @@
 //! The write-ahead log starts again only at a moment when no read needs it. If reads follow each other without a pause,
-//! there is no such moment, and the log grows with each write. So while it is very long, reads wait for a moment, and
-//! those that last are ended.
+//! there is no such moment, and the log grows with each write. So while it is very long, new reads wait for up to 1.5
+//! seconds, and reads that still run after one second are ended.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::auth::{BASIC, RequestOrigin};
 use crate::request::{ClientAddress, Https, count_parameters};
+use crate::ui::context::RETURN_BYTES_MAX;
 use crate::ui::http::Dashboard;
 use crate::ui::urls::encoding::is_ambiguous;
 
@@ -44,9 +45,6 @@ const QUERY_BYTES_MAX: usize = 16 << 10;
 /// Bytes of the path of a page: the encoded names of a queue and of a job.
 const PATH_BYTES_MAX: usize = 32 << 10;
 
-/// Bytes of a `Referer` that is used. Pages with shorter names than 4 KiB have shorter addresses.
-const REFERER_BYTES_MAX: usize = 20 << 10;
-
 /// Whether the query string is too long for its page. Selected jobs can be longer.
 fn has_long_query(uri: &Uri) -> bool {
     let path = uri.path();
@@ -71,7 +69,7 @@ pub async fn guard(
 ) -> Response {
     // Functions redirect to it.
     if let header::Entry::Occupied(referer) = request.headers_mut().entry(header::REFERER)
-        && referer.get().len() > REFERER_BYTES_MAX
+        && referer.get().len() > RETURN_BYTES_MAX
     {
         referer.remove_entry_mult();
     }

@@ -9,7 +9,7 @@ use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
 use crate::engine::unit_of_work::UnitOfWork;
 use crate::engine::verbs::jobq::changes::{
-    change_with_log, exceeded_by_client, find_record, needs_of_record,
+    CLIENT_LIMITS, change_with_log, find_record, needs_of_record,
 };
 
 impl Engine {
@@ -30,7 +30,7 @@ impl Engine {
 /// [`NoSuchQueue`, `NoSuchJob`, `LogFull`](crate::engine::Error).
 pub fn append(work: &mut UnitOfWork, queue: &Queue, id: i64, event: &str) -> Result<Record> {
     let (key, _) = find_record(work, queue, id)?;
-    change_with_log(work, &key, exceeded_by_client, |job, now| {
+    change_with_log(work, &key, &CLIENT_LIMITS, |job, now| {
         job.history.push(EventKind::Event, now, None, Some(event));
     })
 }

@@ -10,14 +10,39 @@ use crate::engine::model::record::{Record, key, state_text, stored_state};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::memory::{self, SMALL_MAX};
 
-/// The limits of a record's log. Clients' own events leave room for changes of the state, without which a job could
-/// neither be completed nor be retried.
-const LOG_EVENTS_MAX: usize = 10_000;
-const LOG_BYTES_MAX: usize = 1 << 20;
-const CLIENT_EVENTS_MAX: usize = 9_900;
-const CLIENT_EVENTS_BYTES_MAX: usize = 960 << 10;
+/// The limits of a record's log, and the words for each in errors.
+pub struct LogLimits {
+    bytes: (usize, &'static str),
+    events: (usize, &'static str),
+}
 
-/// A log of up to this size has fewer events than [`CLIENT_EVENTS_MAX`].
+/// For changes of the state.
+const STATE_LIMITS: LogLimits = LogLimits {
+    bytes: (1 << 20, "1 MiB"),
+    events: (10_000, "10,000 events"),
+};
+
+/// For clients' own events, which leave room for changes of the state. Without it, a job could neither be completed nor
+/// be retried.
+pub const CLIENT_LIMITS: LogLimits = LogLimits {
+    bytes: (960 << 10, "960 KiB, and 1 MiB for changes of the state"),
+    events: (9_900, "9,900 events, and 10,000 for changes of the state"),
+};
+
+impl LogLimits {
+    /// The limit that the log exceeds, if any.
+    fn exceeded(&self, log: &History) -> Option<&'static str> {
+        if log.as_text().len() > self.bytes.0 {
+            Some(self.bytes.1)
+        } else if log.is_longer_than(self.events.0) {
+            Some(self.events.1)
+        } else {
+            None
+        }
+    }
+}
+
+/// A log of up to this size has fewer events than those of [`CLIENT_LIMITS`].
 const SHORT_LOG: usize = 128 << 10;
 
 /// Fails if the queue has been deleted, even if a new queue has its name.
@@ -43,7 +68,7 @@ pub fn find_record<'w>(work: &'w UnitOfWork, queue: &Queue, id: i64) -> Result<(
 }
 
 pub fn set_state(work: &mut UnitOfWork, key: &JobKey, new: &str) -> Result<Record> {
-    change_with_log(work, key, exceeded, |job, now| {
+    change_with_log(work, key, &STATE_LIMITS, |job, now| {
         let old = state_text(job).to_owned();
         job.history
             .push(EventKind::Advanced, now, Some(&old), Some(new));
@@ -62,20 +87,20 @@ pub fn has_room(record: &Record, new: &str, budget: &mut Budget) -> Result<bool,
     if log.as_text().len() + most <= SHORT_LOG {
         return Ok(true);
     }
-    if log.as_text().len() + least > LOG_BYTES_MAX {
+    if log.as_text().len() + least > STATE_LIMITS.bytes.0 {
         return Ok(false);
     }
     budget.spend(log.as_text().len() + most)?;
     let mut log = log.clone();
     log.push(EventKind::Advanced, record.modified, Some(old), Some(new));
-    Ok(exceeded(&log).is_none())
+    Ok(STATE_LIMITS.exceeded(&log).is_none())
 }
 
-/// Changes a record. `change` adds an event to its log, whose limit `exceeded` checks.
+/// Changes a record. `change` adds an event to its log, which must not exceed the limits after that.
 pub fn change_with_log(
     work: &mut UnitOfWork,
     key: &JobKey,
-    exceeded: fn(&History) -> Option<&'static str>,
+    limits: &LogLimits,
     change: impl FnOnce(&mut Job, Time),
 ) -> Result<Record> {
     let id = || key.id.clone();
@@ -86,7 +111,7 @@ pub fn change_with_log(
     let now = work.next_tick().max(after_last.unwrap_or_default());
     change(&mut changed, now);
     changed.updated_at = Some(now);
-    if let Some(max) = exceeded(&changed.history) {
+    if let Some(max) = limits.exceeded(&changed.history) {
         return Err(Error::LogFull { id: id(), max });
     }
     let record = Record::of(&changed);
@@ -94,28 +119,6 @@ pub fn change_with_log(
         *job = changed;
     }
     Ok(record)
-}
-
-/// The limit that the log exceeds after an event of a client, if any.
-pub fn exceeded_by_client(log: &History) -> Option<&'static str> {
-    if log.as_text().len() > CLIENT_EVENTS_BYTES_MAX {
-        Some("960 KiB, and 1 MiB for changes of the state")
-    } else if log.is_longer_than(CLIENT_EVENTS_MAX) {
-        Some("9,900 events, and 10,000 for changes of the state")
-    } else {
-        None
-    }
-}
-
-/// The limit that the log exceeds after a change of the state, if any.
-fn exceeded(log: &History) -> Option<&'static str> {
-    if log.as_text().len() > LOG_BYTES_MAX {
-        Some("1 MiB")
-    } else if log.is_longer_than(LOG_EVENTS_MAX) {
-        Some("10,000 events")
-    } else {
-        None
-    }
 }
 
 /// The memory that a request has reserved for the record in its response. Its attempts can find different records.
@@ -217,7 +220,7 @@ mod tests {
             log.push(EventKind::Event, Time(n), None, Some("1"));
             if n >= 9_999 {
                 let expected = (n > 10_000).then_some("10,000 events");
-                assert_eq!(exceeded(&log), expected, "{n} events");
+                assert_eq!(STATE_LIMITS.exceeded(&log), expected, "{n} events");
             }
         }
     }
@@ -238,7 +241,7 @@ mod tests {
         ] {
             let log = log(bytes - around);
             assert_eq!(log.as_text().len(), bytes);
-            assert_eq!(exceeded(&log), expected, "{bytes} bytes");
+            assert_eq!(STATE_LIMITS.exceeded(&log), expected, "{bytes} bytes");
         }
     }
 }
