@@ -402,10 +402,10 @@ impl UnitOfWork {
     /// Sets or deletes a recurring job.
     pub fn set_recurring(&mut self, id: &str, recurring: Option<Recurring>) {
         if let Some(recurring) = &recurring {
-            // A queue with a stored recurring job is known to all servers.
+            // A queue with a stored recurring job is known to all servers. They look for others in changed queues.
             let before = self.recurring(id).map(|before| before.queue);
-            if before != Some(recurring.queue) {
-                self.recurring_in.insert(recurring.queue);
+            if before != Some(recurring.queue) && self.recurring_in.insert(recurring.queue) {
+                self.touch_queue(recurring.queue);
             }
             self.available_at(recurring.queue, recurring.next_at);
         }

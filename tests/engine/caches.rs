@@ -96,6 +96,8 @@ async fn a_change_makes_other_servers_read_only_its_kind() {
     let claimed = other.claim(Claim::of(q(), "w", 1), None).await.unwrap();
     assert_eq!(claimed.len(), 1, "a child of the recurring job");
     assert_eq!(seen(&other).await, [false; 4]);
+    assert_reads_only_recurring_jobs_of_changed_queues(&one, &other, &mut database).await;
+    assert_eq!(seen(&other).await, [false; 4]);
 
     eventually("deleted", || async { is_deleted(&other, &gone).await }).await;
     assert_eq!(seen(&other).await, [false; 4]);
@@ -115,6 +117,43 @@ async fn a_change_makes_other_servers_read_only_its_kind() {
     one.close().await;
     other.close().await;
 }
+
+/// Each server knows the queues. The database has a recurring job in one of them that no server has announced.
+async fn assert_reads_only_recurring_jobs_of_changed_queues(
+    one: &Engine,
+    other: &Engine,
+    database: &mut PgConnection,
+) {
+    let queues = ["first", "second", "unannounced"].map(QueueKey::qless);
+    for queue in &queues {
+        let put = one.put(queue.clone(), vec![new(&queue.name)], String::new(), None);
+        put.await.unwrap();
+        let claimed = other.claim(Claim::of(queue.clone(), "w", 1), None).await;
+        assert_eq!(claimed.unwrap().len(), 1);
+    }
+    run(database, UNANNOUNCED).await;
+    let mut found = Vec::new();
+    for _ in 0..2 {
+        for queue in &queues[..2] {
+            let recur = Recur {
+                body: "1".to_owned(),
+                interval_s: 1_000.0,
+                ..Recur::default()
+            };
+            let recurred = one.recur(queue.clone(), vec![recur], None).await.unwrap();
+            assert!(recurred.iter().all(Result::is_ok));
+        }
+        for queue in &queues {
+            let claimed = other.claim(Claim::of(queue.clone(), "w", 9), None).await;
+            found.push(claimed.unwrap().len());
+        }
+    }
+    assert_eq!(found, [1, 1, 0, 1, 1, 0], "children per queue");
+}
+
+const UNANNOUNCED: &str = "
+INSERT INTO recurring (id, seq, queue, next_at, interval, made, backlog, priority, retries, tags, body, version)
+SELECT 'unannounced', 1000000, id, 0, 1000000000, 0, 0, 0, 0, '[]', '1', 1 FROM queues WHERE name = 'unannounced'";
 
 /// The database as a standby has it that lacks the last two changes.
 const LOSE: &str = "

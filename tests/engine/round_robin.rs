@@ -48,7 +48,21 @@ const COUNTS: [usize; 9] = [1, 250, 5, 2, 400, 1, 37, 250, 300];
 /// Compares claims with the model. `counts` has the number of jobs of each claim, and `jobs` the number of jobs of each
 /// queue; a queue without jobs does not exist.
 async fn assert_takes_one_job_of_each_queue_in_turn(jobs: &[usize], counts: &[usize]) {
+    assert_takes_one_job_in_turn(&engine().await, jobs, counts).await;
+}
+
+/// Each queue has a concurrency limit of which a transaction counts only two, and which no claim reaches.
+async fn assert_limits_make_no_difference(jobs: &[usize], counts: &[usize]) {
     let engine = engine().await;
+    for n in 0..jobs.len() {
+        let option = format!("{}-max-concurrency", queue(n).name);
+        let limit = Some("10000".to_owned());
+        engine.configure(&option, limit, None).await.unwrap();
+    }
+    assert_takes_one_job_in_turn(&engine, jobs, counts).await;
+}
+
+async fn assert_takes_one_job_in_turn(engine: &Engine, jobs: &[usize], counts: &[usize]) {
     let mut model = Model {
         queues: Vec::new(),
         next: 0,
@@ -71,7 +85,41 @@ async fn assert_takes_one_job_of_each_queue_in_turn(jobs: &[usize], counts: &[us
         let claimed = engine.claim(round_robin(jobs.len(), count), at(1.0)).await;
         assert_eq!(ids(&claimed.unwrap()), model.claim(count), "{count}");
     }
-    assert_counts(&engine, 1.0).await;
+    assert_counts(engine, 1.0).await;
+}
+
+#[tokio::test]
+async fn a_round_robin_claim_takes_one_job_in_turn_of_queues_with_concurrency_limits() {
+    let few = [6, 0, 0, 7, 0, 1, 0, 0, 0, 0].repeat(4);
+    assert_limits_make_no_difference(&few, &[1, 25, 5, 2, 40, 1, 37]).await;
+    assert_limits_make_no_difference(&[40, 2, 9], &[1, 25, 5, 2, 40]).await;
+    let mut last = [0; 150];
+    last[149] = 3;
+    assert_limits_make_no_difference(&last, &[1, 5]).await;
+}
+
+#[tokio::test]
+async fn an_ordered_claim_visits_queues_with_high_concurrency_limits_in_order() {
+    let engine = engine().await;
+    let jobs = [0, 2, 1, 0, 3];
+    for (n, count) in jobs.into_iter().enumerate() {
+        let option = format!("{}-max-concurrency", queue(n).name);
+        let limit = Some("10000".to_owned());
+        engine.configure(&option, limit, None).await.unwrap();
+        let jobs = (0..count).map(|job| new(&format!("{n}-{job}"))).collect();
+        let put = engine.put(queue(n), jobs, "client".to_owned(), at(0.0));
+        put.await.unwrap();
+    }
+    let mut claimed = Vec::new();
+    for count in [1, 3, 5] {
+        let claim = Claim {
+            order: Order::Ordered,
+            ..round_robin(jobs.len(), count)
+        };
+        claimed.push(ids(&engine.claim(claim, at(1.0)).await.unwrap()));
+    }
+    let expected = [&["1-0"][..], &["1-1", "2-0", "4-0"], &["4-1", "4-2"]];
+    assert_eq!(claimed, expected);
 }
 
 #[tokio::test]

@@ -181,9 +181,17 @@ impl Refresh {
         for (part, rows) in &self.read {
             match part {
                 Part::AllQueues => caches.queues.reload(rows, state.last_deleted_queue)?,
-                // Read before all queues, so they may be older.
-                Part::ChangedQueues | Part::DeletedQueues if reads_all_queues => {}
-                Part::ChangedQueues => caches.queues.update(rows)?,
+                Part::ChangedQueues => {
+                    let more = queue::with_recurring(rows)?;
+                    if !more.is_empty() {
+                        Arc::make_mut(&mut caches.lock_recurring_in()).extend(more);
+                    }
+                    // Read before all queues, so they may be older.
+                    if !reads_all_queues {
+                        caches.queues.update(rows)?;
+                    }
+                }
+                Part::DeletedQueues if reads_all_queues => {}
                 Part::DeletedQueues => {
                     for row in rows {
                         caches.queues.remove(row.int(0)?);

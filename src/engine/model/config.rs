@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 use crate::engine::error::{Error, Result};
-use crate::engine::model::job::NAME_BYTES_MAX;
+use crate::engine::model::job::{NAME_BYTES_MAX, Protocol, QueueKey};
 use crate::store::{Row, Statement, StoreError};
 
 /// The longest option name in bytes: a queue's name with the longest suffix.
@@ -182,10 +182,13 @@ impl Config {
         self.of_queue(|| format!("{queue}-cutoff"))
     }
 
-    /// The limit on running jobs of the queue, if any. Claims count the running jobs, so larger numbers than
+    /// The limit on running jobs of the queue, if any. Only queues of qless can have one. Claims count the running jobs, so larger numbers than
     /// [`CONCURRENCY_MAX`] are no limit.
-    pub fn concurrency_max(&self, queue: &str) -> Option<usize> {
-        self.of_queue(|| format!("{queue}-max-concurrency"))
+    pub fn concurrency_max(&self, queue: &QueueKey) -> Option<usize> {
+        if queue.protocol != Protocol::Qless {
+            return None;
+        }
+        self.of_queue(|| format!("{}-max-concurrency", queue.name))
             .filter(|max| *max > 0.0)
             .map(whole)
             .filter(|max| *max <= CONCURRENCY_MAX)

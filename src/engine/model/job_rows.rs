@@ -274,11 +274,6 @@ fn tags_text(job: &Job) -> Cow<'_, str> {
     }
 }
 
-fn values<'a>(jobs: &'a [Written<'a>], columns: WrittenColumns) -> Vec<Values<'a>> {
-    let values = |written| Values { written, columns };
-    jobs.iter().map(values).collect()
-}
-
 /// Whether fields beyond [`WrittenColumns::Progress`] differ, so that the whole row must be written.
 pub fn settings_differ(a: &Job, b: &Job) -> bool {
     a.body != b.body
@@ -294,27 +289,27 @@ pub fn settings_differ(a: &Job, b: &Job) -> bool {
 }
 
 /// Inserts new jobs, without [`LongBodies`](super::long_bodies::LongBodies).
-pub fn insert(jobs: &[Written<'_>]) -> Vec<Statement> {
-    each_once(INSERT, &values(jobs, WrittenColumns::Identity))
+pub fn insert(jobs: &[Written<'_>]) -> impl Iterator<Item = Statement> {
+    each_written_once(INSERT, jobs, WrittenColumns::Identity)
 }
 
 /// Updates jobs of which only the progress has changed.
-pub fn update_progress(jobs: &[Written<'_>]) -> Vec<Statement> {
-    each_once(UPDATE_PROGRESS, &values(jobs, WrittenColumns::Progress))
+pub fn update_progress(jobs: &[Written<'_>]) -> impl Iterator<Item = Statement> {
+    each_written_once(UPDATE_PROGRESS, jobs, WrittenColumns::Progress)
 }
 
 /// Updates dependents of completed jobs, each with the version as read, its state, and when it becomes available.
-pub fn release(jobs: &[(i64, i64, i64, i64)]) -> Vec<Statement> {
+pub fn release(jobs: &[(i64, i64, i64, i64)]) -> impl Iterator<Item = Statement> {
     each_once(RELEASE, jobs)
 }
 
 /// Updates whole jobs, without [`LongBodies`](super::long_bodies::LongBodies).
-pub fn update(jobs: &[Written<'_>]) -> Vec<Statement> {
-    each_once(UPDATE, &values(jobs, WrittenColumns::Settings))
+pub fn update(jobs: &[Written<'_>]) -> impl Iterator<Item = Statement> {
+    each_written_once(UPDATE, jobs, WrittenColumns::Settings)
 }
 
 /// Increments the versions of jobs that do not change otherwise. Each comes with the version as read.
-pub fn increment_versions(jobs: &[(i64, i64)]) -> Vec<Statement> {
+pub fn increment_versions(jobs: &[(i64, i64)]) -> impl Iterator<Item = Statement> {
     each_once(INCREMENT_VERSIONS, jobs)
 }
 
@@ -324,24 +319,42 @@ pub fn require_versions(jobs: &[(i64, i64)]) -> Option<Statement> {
 }
 
 /// Deletes jobs, without [`LongBodies`](super::long_bodies::LongBodies). Each comes with the version as read.
-pub fn delete(jobs: &[(i64, i64)]) -> Vec<Statement> {
+pub fn delete(jobs: &[(i64, i64)]) -> impl Iterator<Item = Statement> {
     each_once(DELETE, jobs)
 }
 
 /// Statements that write the rows; each must change exactly as many rows as it has. Up to 16,384 rows are bound as
 /// parameters, 64 per statement. More rows are passed as JSON in one statement.
-fn each_once<T: Serialize>(sql: &'static str, rows: &[T]) -> Vec<Statement> {
-    let at_once = match rows.len() {
+fn each_once<T: Serialize>(sql: &'static str, rows: &[T]) -> impl Iterator<Item = Statement> {
+    let some = rows.chunks(at_once(rows.len()));
+    some.map(move |some| once(sql, some))
+}
+
+/// The same for jobs.
+fn each_written_once(
+    sql: &'static str,
+    jobs: &[Written<'_>],
+    columns: WrittenColumns,
+) -> impl Iterator<Item = Statement> {
+    let some = jobs.chunks(at_once(jobs.len()));
+    some.map(move |some| {
+        let values = |written| Values { written, columns };
+        let rows: Vec<_> = some.iter().map(values).collect();
+        once(sql, &rows)
+    })
+}
+
+/// How many of the rows one statement writes.
+fn at_once(rows: usize) -> usize {
+    match rows {
         0..=BOUND_MAX => ROWS_BOUND_MAX,
         all => all,
-    };
-    let some = rows.chunks(at_once);
-    some.map(|some| {
-        Statement::of_rows(sql, some)
-            .exactly(some.len())
-            .combinable()
-    })
-    .collect()
+    }
+}
+
+fn once<T: Serialize>(sql: &'static str, rows: &[T]) -> Statement {
+    let statement = Statement::of_rows(sql, rows);
+    statement.exactly(rows.len()).combinable()
 }
 
 /// Adds rows to the table `tags`: job, tag, time of tagging, and the job's ID.

@@ -50,13 +50,13 @@ impl LongBodies {
     }
 
     /// The statements that write and delete them. Each body is a parameter of its own, so that no set copies it.
-    pub fn statements(self) -> Vec<Statement> {
+    pub fn statements(self) -> impl Iterator<Item = Statement> {
         let written = self.written.into_iter();
         let set = |(seq, text): (i64, Arc<str>)| {
             Statement::new(SET_BODY, [seq.into(), Arg::Shared(text)])
         };
         let deleted = (!self.deleted.is_empty()).then(|| delete_bodies(&self.deleted));
-        deleted.into_iter().chain(written.map(set)).collect()
+        deleted.into_iter().chain(written.map(set))
     }
 }
 

@@ -11,16 +11,31 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, protocol, namespace, name, first_seen, paused, forgotten, paused_since, paused_until, \
-             pause_reason, paused_by FROM queues",
+             pause_reason, paused_by",
             $rest
         )
     };
 }
 
-pub const ALL: &str = select!("");
+pub const ALL: &str = select!(" FROM queues");
 
-/// The queues that changed after a revision.
-pub const SINCE: &str = select!(" WHERE revision > $1");
+/// The queues that changed after a revision, and whether each has recurring jobs: a queue counts as changed when it gets
+/// one.
+pub const SINCE: &str = select!(
+    ", CASE WHEN EXISTS (SELECT 1 FROM recurring AS r WHERE r.queue = queues.id) THEN 1 ELSE 0 END
+     FROM queues WHERE revision > $1"
+);
+
+/// Of the rows of [`SINCE`], the queues with recurring jobs.
+pub fn with_recurring(rows: &[Row]) -> Result<Vec<QueueId>, StoreError> {
+    let mut found = Vec::new();
+    for row in rows {
+        if row.int(11)? != 0 {
+            found.push(row.int(0)?);
+        }
+    }
+    Ok(found)
+}
 
 /// The longest reason for a pause, in characters.
 pub const PAUSE_REASON_CHARS_MAX: usize = 500;

@@ -66,6 +66,9 @@ impl Tracked {
 /// The statements that store when the tracking of each job began, or end it (`None`). Sorted, so that servers do not
 /// deadlock.
 pub fn save(changes: &HashMap<String, Option<Time>>) -> Vec<Statement> {
+    if changes.is_empty() {
+        return Vec::new();
+    }
     let mut changes: Vec<_> = changes.iter().collect();
     changes.sort_unstable();
     let (added, removed): (Vec<_>, Vec<_>) =

@@ -293,6 +293,9 @@ impl UnitOfWork {
         let mut audit = self.audit.take()?;
         for queue in self.changed_queues.values() {
             let before = self.queues.by_id(queue.id);
+            if before.as_deref() == Some(queue) {
+                continue;
+            }
             let before = before.as_deref().map(queue_item);
             audit.add(1, before.as_ref(), Some(&queue_item(queue)));
         }

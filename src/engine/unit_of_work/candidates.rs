@@ -8,7 +8,7 @@ mod statements;
 
 use std::collections::{HashSet, VecDeque};
 
-use crate::engine::model::job::{JobKey, Protocol, QueueId, QueueKey, State};
+use crate::engine::model::job::{JobKey, Protocol, QueueId, State};
 use crate::engine::model::recurring::{self, Due};
 use crate::engine::unit_of_work::spawn::Spawned;
 use crate::engine::unit_of_work::{UnitOfWork, WantedJobs};
@@ -89,14 +89,6 @@ impl UnitOfWork {
         let mut rows: Vec<_> = limited.map(|wanted| (wanted.queue,)).collect();
         rows.sort_unstable();
         (!rows.is_empty()).then(|| Statement::of_rows(LOCK_QUEUES, &rows))
-    }
-
-    /// The limit on running jobs of the queue, if any.
-    pub fn limit(&self, queue: &QueueKey) -> Option<usize> {
-        match queue.protocol {
-            Protocol::Qless => self.config.concurrency_max(&queue.name),
-            Protocol::Lmstfy | Protocol::Relay | Protocol::Jobq => None,
-        }
     }
 
     /// Stores the result of [`UnitOfWork::candidate_statements`], in claim order. Returns the due recurring jobs.
@@ -307,7 +299,7 @@ UPDATE queues SET paused = paused FROM rows($1) AS k WHERE queues.id = k.int(0)"
 mod tests {
     use super::*;
     use crate::engine::verbs::claim::Claim;
-    use crate::engine::{Engine, Put, engine_without_tasks};
+    use crate::engine::{Engine, Put, QueueKey, engine_without_tasks};
 
     async fn put(engine: &Engine, id: &str, priority: f64, delay_s: f64) {
         let job = Put {

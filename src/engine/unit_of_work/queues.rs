@@ -57,6 +57,14 @@ impl UnitOfWork {
         self.changed_keys.insert(key, id);
     }
 
+    /// Stores the queue as it is, so that other servers read it again.
+    pub fn touch_queue(&mut self, id: QueueId) {
+        let unchanged = self.queues.by_id(id);
+        if let Some(queue) = unchanged.filter(|_| !self.changed_queues.contains_key(&id)) {
+            self.change_queue((*queue).clone());
+        }
+    }
+
     /// The queue before the changes of this transaction.
     pub fn queue_by_id(&self, id: QueueId) -> Option<Arc<Queue>> {
         self.queues.by_id(id)

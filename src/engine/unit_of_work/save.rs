@@ -169,8 +169,8 @@ impl UnitOfWork {
         if before.state != State::Running {
             return;
         }
-        let name = self.queue_name(before.queue);
-        if self.config.concurrency_max(&name).is_some() {
+        let queue = self.queue_key(before.queue);
+        if queue.is_some_and(|queue| self.config.concurrency_max(&queue).is_some()) {
             self.wake(before.queue, 1);
         }
     }
@@ -257,7 +257,7 @@ impl UnitOfWork {
             self.flushes || !self.changed_options.is_empty(),
             self.flushes || !self.tracking.is_empty(),
             !self.tokens.changes.is_empty(),
-            self.flushes || !self.recurring_in.is_empty(),
+            self.flushes,
         ]
     }
 
@@ -296,9 +296,9 @@ fn version_checks(jobs: &[LoadedJob]) -> Vec<Statement> {
             _ => {}
         }
     }
-    let mut checks = job_rows::increment_versions(&neighbors);
-    checks.extend(job_rows::require_versions(&cached));
-    checks
+    let increments = job_rows::increment_versions(&neighbors);
+    let checks = increments.chain(job_rows::require_versions(&cached));
+    checks.collect()
 }
 
 /// Rows of the table `tags` to add or remove.

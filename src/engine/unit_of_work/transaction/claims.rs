@@ -132,7 +132,7 @@ fn wanted(work: &UnitOfWork, requests: &[WriteRequest]) -> Vec<WantedJobs> {
             None => wanted.push(WantedJobs {
                 queue: queue.id,
                 count: *count,
-                limit: work.limit(&queue.key),
+                limit: work.config.concurrency_max(&queue.key),
             }),
         }
     }

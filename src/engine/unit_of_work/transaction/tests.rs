@@ -126,7 +126,7 @@ async fn a_limit_that_changes_meanwhile_does_not_confuse_a_claim() {
             let wanted = [WantedJobs {
                 queue: work.queue(&key).unwrap().id,
                 count: 1,
-                limit: work.limit(&key),
+                limit: work.config.concurrency_max(&key),
             }];
             let statements = work.candidate_statements(&wanted, &none);
             config.apply("q-max-concurrency", after);

@@ -27,7 +27,8 @@ pub struct Claimed {
 pub struct Round {
     /// The queue of the last job.
     pub last: Option<QueueKey>,
-    /// The queues that may have more jobs, starting with the one whose turn it is; all of them if no job was found.
+    /// The queues that may have more jobs, starting with the one whose turn it is; all of them if all were visited and
+    /// none had a job.
     pub left: Vec<QueueKey>,
 }
 
@@ -38,6 +39,8 @@ pub struct TransactionLimits {
     pub room: usize,
     /// The claim ends after it, even without a job.
     pub is_last: bool,
+    /// How many of the claim's queues it visits.
+    pub queues: usize,
 }
 
 /// Leases up to `count` jobs to the worker. Round robin starts with the first queue.
@@ -62,7 +65,9 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) ->
 
 /// Leases jobs of each queue, but of the next one only if none are left in those before it.
 fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) -> Claimed {
-    let TransactionLimits { mut room, is_last } = limits;
+    let TransactionLimits {
+        mut room, is_last, ..
+    } = limits;
     let mut jobs = Vec::<Job>::new();
     for queue in &claim.queues {
         let rest = claim.count - jobs.len();
@@ -81,14 +86,22 @@ fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimit
 }
 
 /// Leases one job of each queue in turn. Ends at a queue that has more jobs than the transaction loaded for this claim,
-/// because they come before the next jobs of the queues after it.
+/// because they come before the next jobs of the queues after it, and at the first queue that it does not visit.
 fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) -> Claimed {
-    let TransactionLimits { mut room, is_last } = limits;
+    let TransactionLimits {
+        mut room,
+        is_last,
+        queues: visited,
+    } = limits;
     let (count, per_queue) = (claim.queues.len(), claim.count_per_queue());
     let mut jobs = Vec::<Job>::new();
     let (mut next, mut empty, mut last, mut is_stopped) = (0, 0, None, false);
     let mut visits = vec![0; count];
     while jobs.len() < claim.count && empty < count {
+        if next >= visited {
+            is_stopped = true;
+            break;
+        }
         let (Some(queue), Some(visits)) = (claim.queues.get(next), visits.get_mut(next)) else {
             break;
         };
@@ -110,10 +123,13 @@ fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits
         next = (next + 1) % count;
         jobs.extend(found);
     }
-    let (before, after) = claim.queues.split_at_checked(next).unwrap_or_default();
-    let left = after.iter().chain(before);
-    let left = left.filter(|queue| last.is_none() || may_have_more(work, queue));
-    let left = left.cloned().collect();
+    let is_left = |(n, queue): &(usize, &QueueKey)| {
+        *n >= visited || last.is_none() && visited >= count || may_have_more(work, queue)
+    };
+    let mut queues: Vec<_> = claim.queues.iter().enumerate().collect();
+    queues.rotate_left(next);
+    let left = queues.into_iter().filter(is_left);
+    let left = left.map(|(_, queue)| queue.clone()).collect();
     Claimed {
         jobs,
         has_more: is_stopped,

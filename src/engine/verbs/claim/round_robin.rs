@@ -56,14 +56,20 @@ impl Turns<'_> {
             return None;
         }
         let worker_and_queues = of.hashes.hash_one((&claim.worker, &claim.queues));
-        let queues = claim.queues.clone();
-        let next = of.next(worker_and_queues) % queues.len();
-        claim.queues.rotate_left(next);
-        Some(Turns {
+        let turns = Turns {
             of,
             worker_and_queues,
-            queues,
-        })
+            queues: claim.queues.clone(),
+        };
+        claim.queues = turns.rotated();
+        Some(turns)
+    }
+
+    /// The queues, starting with the one whose turn it is.
+    pub fn rotated(&self) -> Vec<QueueKey> {
+        let mut queues = self.queues.clone();
+        queues.rotate_left(self.of.next(self.worker_and_queues) % self.queues.len());
+        queues
     }
 
     /// Has the worker's next claim start after the queue of the last job.
