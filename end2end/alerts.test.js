@@ -81,10 +81,10 @@ for (const { test, id } of dashboard.modes) {
     await page.getByRole("link", { name: group, exact: true }).waitFor();
     await qless.failed(queue, group, "no trace", id("letter-2"));
     await page.reload();
-    await page.getByText("new since you first opened this page or marked failures as seen").waitFor();
+    await page.getByText("(your first visit, or when you last marked failures as seen)").waitFor();
     await page.getByRole("row", { name: group }).getByText("1 new", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Mark these failures as seen" }).click();
-    await page.getByText("new since you first opened this page or marked failures as seen").waitFor({ state: "detached" });
+    await page.getByText("(your first visit, or when you last marked failures as seen)").waitFor({ state: "detached" });
     await page.getByRole("link", { name: group, exact: true }).click();
     await page.getByRole("button", { name: "Mute…" }).click();
     await page.getByLabel("Reason").fill("a known bug");

@@ -149,7 +149,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     const row = page.getByRole("row").filter({ hasText: "<img" });
     await row.getByText("jobq", { exact: true }).waitFor();
     assert.equal(await row.locator("td").nth(-4).innerText(), "2");
-    await page.getByRole("columnheader", { name: "Records" }).getByRole("link").click();
+    await page.getByRole("columnheader", { name: "Jobq jobs" }).getByRole("link").click();
     assert.match(page.url(), /sort=record/);
     await page.goto("/ui");
     await page.getByRole("row", { name: /^jobq/ }).waitFor();

@@ -38,7 +38,7 @@ for (const { test, id } of dashboard.modes) {
     const queue = id("slow/mail");
     await api.add(queue, {}, id("parcel"));
     await page.goto(path(queue));
-    await page.getByRole("button", { name: "Pause with reason or end…" }).click();
+    await page.getByRole("button", { name: "Pause with a reason or end time…" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Reason (optional)").fill("the printer <is> broken");
     await dialog.getByLabel("Resume after (optional)").fill("2");
@@ -159,7 +159,7 @@ dashboard.test("an open page shows when a pause ends at its time", async ({ page
   await client(url).add("nap", {}, "sleeper");
   await page.goto("/ui/queues/nap");
   await live(page);
-  await page.getByRole("button", { name: "Pause with reason or end…" }).click();
+  await page.getByRole("button", { name: "Pause with a reason or end time…" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Resume after (optional)").fill("0.04");
   await dialog.getByRole("button", { name: "Pause queue", exact: true }).click();
@@ -199,7 +199,7 @@ for (const { test, id, javaScriptEnabled } of dashboard.modes) {
     await page.goto(`/ui/jobs?q=${encodeURIComponent(`state:waiting queue:"${queue}"`)}`);
     const found = page.getByRole("table", { name: "Matching jobs" });
     assert.equal(await found.getByRole("rowheader").count(), 3);
-    assert.equal(await found.getByText("timed out, first in line").count(), 2);
+    assert.equal(await found.getByText("timed out, before other waiting jobs").count(), 2);
     assert.equal(await found.getByText("stalled").count(), 0);
   });
 
@@ -221,7 +221,7 @@ for (const { test, id, javaScriptEnabled } of dashboard.modes) {
     const queue = id("plant");
     await api.add(queue, {}, id("seed"));
     await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
-    await page.getByRole("button", { name: "Pause with reason or end…" }).click();
+    await page.getByRole("button", { name: "Pause with a reason or end time…" }).click();
     const dialog = page.getByRole("dialog");
     const unit = dialog.getByLabel("Unit");
     // The words of the choice are not cut off.

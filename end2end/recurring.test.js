@@ -114,7 +114,7 @@ for (const { test, id } of dashboard.modes) {
     await page.goto("/ui/scheduled");
     const row = page.getByRole("row", { name: job });
     const due = row.locator("time").first();
-    await row.getByRole("button", { name: `Due in 1 h: job ${job}` }).click();
+    await row.getByRole("button", { name: `Set due in 1 h: job ${job}` }).click();
     await flash(page, `Job “${job}” is due in `);
     assert.match(page.url(), /\/ui\/scheduled$/);
     const after = Date.parse(await due.getAttribute("datetime")) - Date.now();

@@ -77,10 +77,10 @@ for (const { test, id } of dashboard.modes) {
     await page.getByRole("button", { name: "Time out…" }).click();
     await page.getByText("ada loses its lease").waitFor();
     await page.getByRole("button", { name: "Time out job" }).click();
-    await flash(page, `Job “${job}” timed out. It is first in line in its queue.`);
+    await flash(page, `Job “${job}” timed out. It goes before all waiting jobs of its queue.`);
     // All pages agree on the state.
     const facts = page.getByRole("region", { name: "Details" });
-    await facts.getByText("timed out, first in line").waitFor();
+    await facts.getByText("timed out, before other waiting jobs").waitFor();
     assert.equal(await facts.getByText("Worker", { exact: true }).count(), 0);
     assert.equal(await page.getByRole("button", { name: "Time out…" }).count(), 0);
     await page.goto(`/ui/queues/${encodeURIComponent(queue)}`);
@@ -88,7 +88,7 @@ for (const { test, id } of dashboard.modes) {
     await tabs.getByRole("link", { name: "waiting 2" }).waitFor();
     await tabs.getByRole("link", { name: "stalled 0" }).waitFor();
     const rows = await page.getByRole("rowheader").allTextContents();
-    assert.match(rows[0], /^chair.*timed out, first in line/);
+    assert.match(rows[0], /^chair.*timed out, before other waiting jobs/);
     assert.equal((await api.take(queue, "bob")).id, job);
   });
 

@@ -145,7 +145,7 @@ const BYTES_PER_WEIGHT: usize = 1_024;
 
 /// What a search for a run of a cron expression adds to the weight of a request: it can take 2 ms, because
 /// there are expressions of which two runs are decades apart.
-const WEIGHT_OF_SEARCH: usize = 200;
+const WEIGHT_OF_CRON_SEARCH: usize = 200;
 
 /// How an engine is opened.
 #[derive(Clone, Debug, Default)]
@@ -157,7 +157,8 @@ pub struct EngineSettings {
     pub no_skip_locked: bool,
     /// Postgres: do not use LISTEN and NOTIFY; other servers' changes are polled once per second.
     pub no_notify: bool,
-    /// Requests carry the client's time. Maintenance then does not touch qless data.
+    /// Requests carry the client's time. Maintenance then skips qless jobs, ended pauses, inactive workers, and old
+    /// statistics, sessions and audit entries.
     pub trust_client_clock: bool,
     /// Empty lmstfy and Relay queues are deleted after this time without activity; 10 minutes by default.
     pub empty_queue_age: Option<Duration>,
@@ -247,14 +248,14 @@ impl EngineSettings {
 
 impl Engine {
     /// Opens the database, creating it if necessary, and starts the writer and the background tasks.
-    pub async fn open(options: &EngineSettings) -> Result<Engine> {
+    pub async fn open(settings: &EngineSettings) -> Result<Engine> {
         // In a box, because its future is large.
-        let mut store = Box::pin(Store::open(&options.database, options.store()))
+        let mut store = Box::pin(Store::open(&settings.database, settings.store()))
             .await
             .map_err(|error| Error::Store(error.to_string()))?;
-        let peers = Arc::new(Peers::join(&mut store.connection, !options.no_notify).await?);
-        let (readers, caches) = (store.readers, Caches::new(options.released_bytes_max));
-        let clock = Arc::new(Clock::with(options.clock.clone()));
+        let peers = Arc::new(Peers::join(&mut store.connection, !settings.no_notify).await?);
+        let (readers, caches) = (store.readers, Caches::new(settings.released_bytes_max));
+        let clock = Arc::new(Clock::with(settings.clock.clone()));
         if let Some(fresh) = readers.status().await? {
             clock.synchronize(fresh.now);
         }
@@ -263,7 +264,7 @@ impl Engine {
         let highest = readers.rows(Statement::new(HIGHEST_SEQ, [])).await?;
         let (deferred_state, changes) = (Arc::<DeferredState>::default(), watch::Sender::new(0));
         let operation_runner = operations::OperationRunner::default();
-        let (commits, metrics) = (Arc::default(), Arc::new(options.metrics()));
+        let (commits, metrics) = (Arc::default(), Arc::new(settings.metrics()));
         let runner = Runner {
             caches: caches.clone(),
             clock: Arc::clone(&clock),
@@ -273,7 +274,7 @@ impl Engine {
             changes: changes.clone(),
             commits: Arc::clone(&commits),
             metrics: Arc::clone(&metrics),
-            trust_client_clock: options.trust_client_clock,
+            trust_client_clock: settings.trust_client_clock,
             peers: Arc::clone(&peers),
             is_leader: operation_runner.is_leader(),
             last_seq: highest.first().map_or(Ok(0), |row| row.int(0))?,
@@ -282,11 +283,11 @@ impl Engine {
             statistics_cleanup: StatisticsCleanup::default(),
             job_cache: JobCache::default(),
             cursors: Cursors::default(),
-            empty_queues: EmptyQueues::after(options.empty_queue_age.unwrap_or(DEFAULT_AGE)),
+            empty_queues: EmptyQueues::after(settings.empty_queue_age.unwrap_or(DEFAULT_AGE)),
         };
         let inner = Arc::new(Inner {
-            writer: Writer::start(store.connection, runner, options.writer_on_runtime),
-            opened: Opened::with(options, clock.now()),
+            writer: Writer::start(store.connection, runner, settings.writer_on_runtime),
+            opened: Opened::with(settings, clock.now()),
             limited_readers: LimitedReaders::of(&readers),
             readers,
             caches,
@@ -300,27 +301,27 @@ impl Engine {
             sampled_minute: AtomicI64::new(i64::MIN),
             poll_candidates: PollCandidates::default(),
             claimants: LastClaimsByQueue::default(),
-            queue_limit: QueueLimit::of(options),
-            polls_max: options.polls_max.unwrap_or(POLLS_MAX),
+            queue_limit: QueueLimit::of(settings),
+            polls_max: settings.polls_max.unwrap_or(POLLS_MAX),
             long_reads: LongReads::default(),
             changes,
             commits,
             metrics,
-            trust_client_clock: options.trust_client_clock,
+            trust_client_clock: settings.trust_client_clock,
             stop: CancellationToken::new(),
             stop_polls: CancellationToken::new(),
             _scratch: store.scratch,
             file_owner: store.server,
         });
         let engine = Engine(inner, None, ReadsFor::All);
-        if !options.without_tasks && !options.offline {
-            engine.start_tasks(options);
+        if !settings.without_tasks && !settings.offline {
+            engine.start_tasks(settings);
         }
         Ok(engine)
     }
 
     /// Starts the background tasks.
-    fn start_tasks(&self, options: &EngineSettings) {
+    fn start_tasks(&self, settings: &EngineSettings) {
         self.spawn_task("maintenance", Engine::run_maintenance);
         self.spawn_task("long polls", Engine::run_wake_up_timer);
         self.spawn_task("operations", Engine::run_operations);
@@ -328,7 +329,7 @@ impl Engine {
             return;
         }
         self.spawn_task("changes of other servers", Engine::poll_peers);
-        if !options.no_notify {
+        if !settings.no_notify {
             self.spawn_task("notifications to other servers", Engine::notify_peers);
             self.spawn_task("notifications of other servers", Engine::listen_to_peers);
         }
@@ -344,6 +345,11 @@ impl Engine {
             let running = keep_running(name, || task(engine.clone()));
             engine.0.stop.run_until_cancelled(running).await;
         });
+    }
+
+    /// Long polls that wait at once: three quarters of the connections.
+    pub fn polls_max(&self) -> usize {
+        self.0.polls_max
     }
 
     /// Ends all long polls now, without jobs.
@@ -400,13 +406,13 @@ impl Engine {
         Ok(self.readers().ping(Statement::new(PING, [])).await?)
     }
 
-    /// The current options, including changes by other servers.
+    /// The options, after the cache was refreshed: with all changes by other servers.
     pub async fn options(&self) -> Result<&Config> {
         self.refresh_cache().await?;
         Ok(self.config())
     }
 
-    /// The current options, as cached.
+    /// The options as cached: changes by other servers can be missing.
     pub fn config(&self) -> &Config {
         &self.0.caches.config
     }

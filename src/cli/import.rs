@@ -63,4 +63,17 @@ mod tests {
         assert!(!text.contains(['\0', '\x1b', '\u{202e}']), "{text:?}");
         assert_eq!(text.lines().count(), 4, "{text:?}");
     }
+
+    #[test]
+    fn a_dry_run_does_not_count_what_the_target_has() {
+        let mut report = Report::default();
+        report.count("qless", "waiting").found = 2;
+        let cells = |is_dry_run| -> Vec<String> {
+            let text = text(&report, is_dry_run);
+            let row = text.lines().nth(1).expect("a row follows the titles");
+            row.split_whitespace().map(str::to_owned).collect()
+        };
+        assert_eq!(cells(true), ["qless", "waiting", "2", "0", "–", "0"]);
+        assert_eq!(cells(false), ["qless", "waiting", "2", "0", "0", "0"]);
+    }
 }

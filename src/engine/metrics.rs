@@ -273,7 +273,7 @@ pub struct WriterMetrics {
     /// Requests per committed transaction.
     pub commit_requests: Buckets,
     pub failed_transactions: u64,
-    /// Requests that wait for the writer.
+    /// Requests that wait for the writer or run in it.
     pub queued: usize,
 }
 

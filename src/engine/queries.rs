@@ -2,10 +2,13 @@
 //! waits for the writer for up to 500 ms (`Engine::store_deferred`). Other queries never wait for the writer.
 
 use crate::engine::consistency::CheckPermit;
-use crate::engine::queries::record_labels::CountedLabels;
-use crate::engine::queries::series::LastFailure;
+use std::sync::Arc;
+
+use crate::engine::clock::Time;
+use crate::engine::model::job::QueueId;
+use crate::engine::queries::kept_reads::KeptReads;
+use crate::engine::queries::record_labels::LabelCounts;
 use crate::engine::queries::shared_read::SharedReads;
-use crate::engine::queries::tags::TagRanking;
 
 pub mod about;
 pub mod batch_size;
@@ -21,6 +24,7 @@ pub mod import;
 pub mod job_lists;
 pub mod job_pages;
 pub mod jobs;
+pub mod kept_reads;
 pub mod lmstfy;
 pub mod names;
 pub mod operations;
@@ -39,12 +43,14 @@ pub mod tags;
 pub mod tracked;
 pub mod workers;
 
-/// What requests share so that long reads do not run several times at once: a permit, a cached ranking, and counts.
+/// What requests share so that long reads do not run several times at once.
 #[derive(Debug, Default)]
 pub struct LongReads {
     pub check_permit: CheckPermit,
-    pub tag_ranking: TagRanking,
-    pub counted_labels: CountedLabels,
-    pub last_failure: LastFailure,
+    /// The most used tags, with their numbers of jobs.
+    pub ranked_tags: KeptReads<(), Arc<[(String, i64)]>>,
+    /// The labels of large queues.
+    pub labels: KeptReads<QueueId, Arc<[LabelCounts]>>,
+    pub last_failure: KeptReads<(), Option<Time>>,
     pub shared: SharedReads,
 }

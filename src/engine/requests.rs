@@ -11,7 +11,7 @@ use crate::engine::error::Result;
 use crate::engine::maintenance::{Done, SystemRequest, SystemTask};
 use crate::engine::unit_of_work::transaction::{Verb, WriteRequest};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
-use crate::engine::{BYTES_PER_WEIGHT, Engine, WEIGHT_OF_SEARCH, write_timeout};
+use crate::engine::{BYTES_PER_WEIGHT, Engine, WEIGHT_OF_CRON_SEARCH, write_timeout};
 use crate::memory::hold_until_done;
 use crate::store::StoreError;
 use crate::traces::Trace;
@@ -36,7 +36,7 @@ impl Engine {
             weight: weight
                 + needs.bytes / BYTES_PER_WEIGHT
                 + needs.relations
-                + needs.searches * WEIGHT_OF_SEARCH,
+                + needs.searches * WEIGHT_OF_CRON_SEARCH,
             loaded_weight: 0,
             needs,
             now,

@@ -85,8 +85,9 @@ impl Report {
         self.notes.push(text.to_owned());
     }
 
-    /// The report as lines. After a dry run, the counts are those of an import. The caller must escape the lines for a
-    /// terminal, because names from the source can contain control characters.
+    /// The report as lines. After a dry run, which opens no target, the counts are those of an import into an empty
+    /// one, and the column of existing things has dashes. The caller must escape the lines for a terminal, because
+    /// names from the source can contain control characters.
     pub fn lines(&self, is_dry_run: bool) -> Vec<String> {
         let imported = if is_dry_run {
             "would import"
@@ -98,7 +99,10 @@ impl Report {
         for ((protocol, kind), count) in &self.counts {
             let numbers = [count.found, count.imported, count.existing, count.skipped];
             let name = format!("{protocol} {kind}");
-            let cells = numbers.map(|number| number.to_string());
+            let mut cells = numbers.map(|number| number.to_string());
+            if is_dry_run {
+                cells[2] = "–".to_owned();
+            }
             lines.push(line(&name, &cells));
         }
         for (reason, Reason { count, examples }) in &self.reasons {

@@ -66,6 +66,9 @@ impl RedisApi {
     }
 }
 
+/// The error if other requests occupy the memory that a command or its reply needs.
+const NO_MEMORY: &str = "TRYAGAIN other requests occupy the memory for large requests";
+
 /// The error of the engine, if it says nothing about the command: the database failed, does not respond or is full, or
 /// the server is busy.
 fn outage(error: &Error) -> Option<Reply> {

@@ -1,10 +1,10 @@
 //! Postgres: connections, reconnection after a loss, and notifications.
 
 mod combined;
-mod late;
 mod listener;
 mod readers;
 mod reserve;
+mod single_write;
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,10 @@ use sqlx::{
 use tokio::time::timeout;
 
 use combined::{in_one_statement, merged};
-use late::{KnownState, WITHOUT_SKIP_LOCKED};
 pub use listener::Listener;
 pub use readers::Readers;
 use reserve::Reserve;
+use single_write::{KnownState, WITHOUT_SKIP_LOCKED};
 
 use super::address::postgres_options;
 use super::dialect::Dialect;

@@ -51,7 +51,7 @@ async fn assert_takes_one_job_of_each_queue_in_turn(jobs: &[usize], counts: &[us
     assert_takes_one_job_in_turn(&engine().await, jobs, counts).await;
 }
 
-/// Each queue has a concurrency limit of which a transaction counts only two, and which no claim reaches.
+/// Each queue has a concurrency limit that no claim reaches. A transaction does not count the running jobs of all.
 async fn assert_limits_make_no_difference(jobs: &[usize], counts: &[usize]) {
     let engine = engine().await;
     for n in 0..jobs.len() {
@@ -96,6 +96,22 @@ async fn a_round_robin_claim_takes_one_job_in_turn_of_queues_with_concurrency_li
     let mut last = [0; 150];
     last[149] = 3;
     assert_limits_make_no_difference(&last, &[1, 5]).await;
+}
+
+#[tokio::test]
+async fn concurrent_claims_of_queues_with_high_concurrency_limits_get_jobs() {
+    let engine = engine().await;
+    for n in 0..50 {
+        let option = format!("{}-max-concurrency", queue(n).name);
+        let limit = Some("10000".to_owned());
+        engine.configure(&option, limit, None).await.unwrap();
+        let put = engine.put(queue(n), vec![new(&n.to_string())], String::new(), at(0.0));
+        put.await.unwrap();
+    }
+    let claims = (0..50).map(|n| engine.claim(Claim::of(queue(n), "w", 1), None));
+    for (n, claimed) in futures::future::join_all(claims).await.iter().enumerate() {
+        assert_eq!(ids(claimed.as_ref().unwrap()), [n.to_string()]);
+    }
 }
 
 #[tokio::test]

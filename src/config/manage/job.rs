@@ -34,7 +34,7 @@ pub enum JobCommand {
     },
     /// Put jobs into a queue of any protocol, and print their IDs.
     Put(Box<JobPut>),
-    /// Retry failed jobs.
+    /// Retry failed qless jobs; with --search, also respawn dead lmstfy jobs and requeue dead Relay jobs.
     Retry(Targets),
     /// Cancel jobs: delete them with their history. `switchyard operation undo` can restore them within 30 s.
     Cancel(Targets),
@@ -74,11 +74,11 @@ pub enum JobCommand {
         #[command(flatten)]
         targets: Targets,
     },
-    /// Track jobs: also publish their events on the channels for tracked jobs, and list them on the dashboard.
+    /// Track jobs: list them on the dashboard, and publish their events on the channels for tracked jobs.
     Track(Targets),
     /// Stop tracking jobs.
     Untrack(Targets),
-    /// Take running qless jobs from their workers, without using a retry. The jobs become first in line in their
+    /// Take running qless jobs from their workers, without using a retry. The jobs go before all waiting jobs of their
     /// queues.
     Timeout(Jobs),
     /// Change when scheduled jobs are due; without a duration, make them available now.

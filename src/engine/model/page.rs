@@ -97,7 +97,16 @@ pub enum Direction {
     Descending,
 }
 
-/// The statements of a list: in its order, and against it.
+/// The statements of the pages by offset of a list.
+pub struct OffsetPageStatements {
+    /// The whole rows.
+    pub whole: &'static str,
+    pub ids: &'static str,
+    /// The total size of the whole rows in bytes.
+    pub bytes: &'static str,
+}
+
+/// The statements of the pages by key of a list: in its order, and against it.
 pub struct PageStatements {
     pub direction: Direction,
     pub forward: &'static str,

@@ -7,7 +7,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::cron::{CronSchedule, NEVER};
 use crate::engine::model::job::{NAME_BYTES_MAX, QueueId};
-use crate::engine::model::page::{Direction, PageStatements};
+use crate::engine::model::page::{Direction, OffsetPageStatements, PageStatements};
 use crate::store::{Row, Statement, StoreError};
 
 /// The longest ID of a recurring job in bytes. The IDs of its children add a hyphen and a number.
@@ -319,18 +319,11 @@ macro_rules! select {
     };
 }
 
-/// The statements of a list of recurring jobs, by the time their next child is due.
-pub struct List {
-    /// The whole recurring jobs.
-    pub whole: &'static str,
-    pub ids: &'static str,
-    /// The total size of bodies, tags and classes in bytes. Short tags occupy four times their length.
-    pub bytes: &'static str,
-}
-
+/// A list of recurring jobs, by the time their next child is due. Its size is that of bodies, tags and classes; short
+/// tags occupy four times their length.
 macro_rules! list {
     ($from:literal) => {
-        List {
+        OffsetPageStatements {
             whole: select!($from),
             ids: concat!("SELECT r.id FROM ", $from),
             bytes: concat!(
@@ -359,7 +352,7 @@ SELECT r.id, r.queue, r.next_at, r.interval, r.made,
     CAST(octet_length(r.tags) AS BIGINT), r.cron, r.zone, r.backlog
 FROM recurring AS r WHERE r.queue = $1 AND r.next_at <= $2 ORDER BY r.next_at, r.seq LIMIT $3 + 0";
 
-pub const IN_QUEUE: List =
+pub const IN_QUEUE: OffsetPageStatements =
     list!("recurring AS r WHERE r.queue = $3 ORDER BY r.next_at, r.seq LIMIT $1 + 0 OFFSET $2 + 0");
 
 /// The pages by key of the same lists.

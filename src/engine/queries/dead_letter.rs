@@ -26,7 +26,7 @@ impl Engine {
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(None);
         };
-        let found = Statement::of_rows(DEAD_BY_SEQ.whole, &[(seq,)]).with(queue.id);
+        let found = Statement::of_rows(DEAD_BY_SEQ.pages.whole, &[(seq,)]).with(queue.id);
         let found = self.read_whole(&DEAD_BY_SEQ, &found.args).await?;
         Ok(found.into_iter().next())
     }

@@ -143,7 +143,7 @@ impl Engine {
         page: OffsetPage,
     ) -> Result<(i64, Vec<String>)> {
         let (total, args) = self.failed_with(group, page).await?;
-        let ids = self.page_of_ids(&FAILED_WITH, args, page).await?;
+        let ids = self.page_of_ids(&FAILED_WITH.pages, args, page).await?;
         Ok((total, ids))
     }
 

@@ -12,7 +12,7 @@ use crate::engine::clock::Time;
 use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::{EffectiveState, Job, JobKey, QueueKey, can_look_up};
 use crate::engine::model::job_rows::{self};
-use crate::engine::model::page::OffsetPage;
+use crate::engine::model::page::{OffsetPage, OffsetPageStatements};
 use crate::engine::queries::record_batches::MEASUREMENTS_MAX;
 use crate::memory::{SMALL_MAX, holding, reserve};
 use crate::store::{Arg, Row, Statement, StoreError};
@@ -28,28 +28,26 @@ static LONG_SCANS_OF_GUESTS: Semaphore = Semaphore::const_new(1);
 const PERMIT_WAIT_MAX: Duration = Duration::from_secs(2);
 
 pub struct List {
-    /// The whole jobs.
-    pub whole: &'static str,
     /// The jobs with shortened texts.
     pub brief: &'static str,
-    pub ids: &'static str,
-    /// The total size of the whole jobs in bytes.
-    pub bytes: &'static str,
+    pub pages: OffsetPageStatements,
 }
 
 macro_rules! list {
     ($from:literal) => {
         List {
-            whole: concat!("SELECT ", $crate::engine::model::job_columns::job_columns!(), " FROM ", $from),
             brief: concat!("SELECT ", $crate::engine::model::job_columns::job_columns!(brief: "1000"), " FROM ", $from),
-            ids: concat!("SELECT j.id FROM ", $from),
-            bytes: concat!(
-                "SELECT CAST(coalesce(sum(s.bytes), 0) AS BIGINT) FROM (SELECT ",
-                $crate::engine::model::job_columns::job_bytes!(with_edges),
-                " AS bytes FROM ",
-                $from,
-                ") AS s"
-            ),
+            pages: $crate::engine::model::page::OffsetPageStatements {
+                whole: concat!("SELECT ", $crate::engine::model::job_columns::job_columns!(), " FROM ", $from),
+                ids: concat!("SELECT j.id FROM ", $from),
+                bytes: concat!(
+                    "SELECT CAST(coalesce(sum(s.bytes), 0) AS BIGINT) FROM (SELECT ",
+                    $crate::engine::model::job_columns::job_bytes!(with_edges),
+                    " AS bytes FROM ",
+                    $from,
+                    ") AS s"
+                ),
+            },
         }
     };
 }
@@ -76,14 +74,14 @@ impl Engine {
         self.refresh_cache().await?;
         let mut sizes = Vec::new();
         for keys in keys.chunks(KEYS_AT_ONCE) {
-            let found = self.by_key(keys, BY_KEY.bytes, None).await?;
+            let found = self.by_key(keys, BY_KEY.pages.bytes, None).await?;
             sizes.push(size(found.first())?);
         }
         let bytes = sizes.iter().sum();
         reserve_for_jobs(bytes).await?;
         let mut found = Vec::new();
         for (keys, bytes) in keys.chunks(KEYS_AT_ONCE).zip(sizes) {
-            let part = self.part_of_jobs(keys, BY_KEY.whole, Some(bytes));
+            let part = self.part_of_jobs(keys, BY_KEY.pages.whole, Some(bytes));
             found.extend(part.await?);
         }
         if found.len() < keys.len() {
@@ -181,22 +179,35 @@ impl Engine {
         args: &[Arg],
         page: OffsetPage,
     ) -> Result<Vec<Job>> {
+        whole_jobs(&self.page_of_rows(&list.pages, args, page).await?)
+    }
+
+    /// The rows of a page, and their size.
+    ///
+    /// # Errors
+    /// [`Error::ResponseTooLarge`], [`Error::Busy`].
+    pub(super) async fn page_of_rows(
+        &self,
+        list: &OffsetPageStatements,
+        args: &[Arg],
+        page: OffsetPage,
+    ) -> Result<MeasuredRows> {
         match self.deep_page_permit(page).await? {
-            None => self.read_whole(list, args).await,
+            None => self.measured_rows(Depth::Shallow, list, args).await,
             Some(permit) => {
-                let read = self.read_whole_at(Depth::Deep, list, args);
+                let read = self.measured_rows(Depth::Deep, list, args);
                 holding(permit, read).await
             }
         }
     }
 
-    /// The IDs of the jobs of a page.
+    /// The IDs of the rows of a page.
     ///
     /// # Errors
     /// [`Error::Busy`].
     pub(super) async fn page_of_ids(
         &self,
-        list: &List,
+        list: &OffsetPageStatements,
         args: Vec<Arg>,
         page: OffsetPage,
     ) -> Result<Vec<String>> {
@@ -223,7 +234,7 @@ impl Engine {
         let Some((list, args)) = self.list(state, queue, page, now).await? else {
             return Ok(Vec::new());
         };
-        self.page_of_ids(list, args, page).await
+        self.page_of_ids(&list.pages, args, page).await
     }
 
     /// The statements of a list, and their arguments; `None` if there is no such list.
@@ -273,22 +284,27 @@ impl Engine {
         list: &List,
         args: &[Arg],
     ) -> Result<Vec<Job>> {
-        self.read_whole_at(Depth::Shallow, list, args).await
+        let found = self.measured_rows(Depth::Shallow, &list.pages, args);
+        whole_jobs(&found.await?)
     }
 
-    async fn read_whole_at(&self, depth: Depth, list: &List, args: &[Arg]) -> Result<Vec<Job>> {
+    async fn measured_rows(
+        &self,
+        depth: Depth,
+        list: &OffsetPageStatements,
+        args: &[Arg],
+    ) -> Result<MeasuredRows> {
         let statement = |sql| Statement::new(sql, args.iter().cloned());
         for _ in 0..MEASUREMENTS_MAX {
             let found = self.rows_at(depth, statement(list.bytes)).await?;
             let bytes = size(found.first())?;
             reserve_for_jobs(bytes).await?;
             let whole = statement(list.whole).measured(bytes);
-            let rows = match self.rows_at(depth, whole).await {
-                // As soon as one of the jobs is changed, others can be on the page.
-                Err(StoreError::Grown) => continue,
-                rows => rows?,
-            };
-            return block_in_place_if_many(entries(rows.len(), bytes), move || jobs(&rows));
+            match self.rows_at(depth, whole).await {
+                // As soon as one of the rows is changed, others can be on the page.
+                Err(StoreError::Grown) => {}
+                rows => return Ok(MeasuredRows { rows: rows?, bytes }),
+            }
         }
         Err(Error::Busy)
     }
@@ -300,6 +316,16 @@ impl Engine {
             Depth::Deep => readers.rows_within(DEEP_PAGE_TIME_MAX, statement).await,
         }
     }
+}
+
+/// Rows, and the size that they had when they were measured.
+pub(super) struct MeasuredRows {
+    pub rows: Vec<Row>,
+    bytes: usize,
+}
+
+fn whole_jobs(MeasuredRows { rows, bytes }: &MeasuredRows) -> Result<Vec<Job>> {
+    block_in_place_if_many(entries(rows.len(), *bytes), || jobs(rows))
 }
 
 /// How many rows precede a page.
@@ -345,7 +371,7 @@ fn entries(jobs: usize, bytes: usize) -> usize {
 }
 
 /// The size in this row.
-pub(super) fn size(row: Option<&Row>) -> Result<usize> {
+fn size(row: Option<&Row>) -> Result<usize> {
     let bytes = row.map_or(Ok(0), |row| row.int(0))?;
     Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
 }
@@ -354,7 +380,7 @@ pub(super) fn size(row: Option<&Row>) -> Result<usize> {
 ///
 /// # Errors
 /// [`Error::ResponseTooLarge`], [`Error::Busy`].
-pub(super) async fn reserve_for_jobs(bytes: usize) -> Result<()> {
+async fn reserve_for_jobs(bytes: usize) -> Result<()> {
     if bytes > RESPONSE_BYTES_MAX {
         return Err(Error::ResponseTooLarge);
     }

@@ -1,11 +1,9 @@
 //! Records by label.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::Mutex as AsyncMutex;
-use tokio::time::timeout;
+use futures::future::BoxFuture;
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
@@ -14,8 +12,9 @@ use crate::engine::model::page::{Direction, PageOf, PageStart, PageStatements, P
 use crate::engine::model::queue::Queue;
 use crate::engine::model::record::Record;
 use crate::engine::queries::job_pages::time_args;
+use crate::engine::queries::kept_reads::Keeping;
 use crate::engine::queries::record_batches::{record, records};
-use crate::store::{Arg, Row, Statement, StoreError};
+use crate::store::{Arg, Row, Statement};
 
 /// The most labels that are listed; the rarest are left out.
 const LABELS_MAX: i64 = 200;
@@ -23,17 +22,15 @@ const LABELS_MAX: i64 = 200;
 /// The most records that are counted by label for each request.
 const COUNTED_MAX: i64 = 50_000;
 
-/// Large queues whose labels are kept.
-const COUNTED_QUEUES_MAX: usize = 64;
-
-/// For how long requests share the counts of a large queue, unless counting took longer than a tenth of this.
-const FRESH: Duration = Duration::from_secs(5);
-
-/// For how long requests share them at most.
-const KEPT_MAX: Duration = Duration::from_secs(30);
-
 /// Time limit for counting the labels of a large queue, and for waiting until those of others are counted.
 const LABELS_TIME_MAX: Duration = Duration::from_secs(4);
+
+const KEEPING: Keeping = Keeping {
+    above: Duration::ZERO,
+    least: Duration::from_secs(5),
+    most: Duration::from_secs(30),
+    wait_max: LABELS_TIME_MAX,
+};
 
 /// The number of records with a label; those without one are counted together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,29 +61,19 @@ impl Engine {
             let rows = self.readers().rows(count_labels(id)).await?;
             return labels(&rows);
         }
-        // In a task of its own, and not with the reads for guests: others wait for it.
-        let engine = self.for_task();
-        let counted = tokio::spawn(async move {
-            let counted = &engine.0.long_reads.counted_labels;
-            if let Some(labels) = counted.fresh(id) {
-                return Ok(labels);
-            }
-            let turn = timeout(LABELS_TIME_MAX, counted.turn.lock()).await;
-            let _turn = turn.map_err(|_| StoreError::Timeout)?;
-            if let Some(labels) = counted.fresh(id) {
-                return Ok(labels);
-            }
-            let began = Instant::now();
-            let batch = vec![count_labels(id)];
-            let rows = match engine.readers().read_within(LABELS_TIME_MAX, batch).await {
-                Err(error) if error.is_too_slow() => Vec::new(),
-                read => read?.pop().unwrap_or_default().rows,
-            };
-            let labels = labels(&rows)?;
-            counted.keep(id, began.elapsed(), &labels);
-            Ok(labels)
-        });
-        counted.await.map_err(|_| StoreError::Stopped)?
+        let read = move |engine: Engine| -> BoxFuture<'static, _> {
+            Box::pin(async move { engine.count_labels_of_many(id).await })
+        };
+        self.keep(|reads| &reads.labels, &KEEPING, id, read).await
+    }
+
+    async fn count_labels_of_many(&self, queue: QueueId) -> Result<Arc<[LabelCounts]>> {
+        let batch = vec![count_labels(queue)];
+        let rows = match self.readers().read_within(LABELS_TIME_MAX, batch).await {
+            Err(error) if error.is_too_slow() => Vec::new(),
+            read => read?.pop().unwrap_or_default().rows,
+        };
+        labels(&rows)
     }
 
     async fn count_records(&self, queue: &Queue) -> Result<i64> {
@@ -161,35 +148,6 @@ fn labels(rows: &[Row]) -> Result<Arc<[LabelCounts]>> {
         })
     };
     rows.iter().map(labeled).collect()
-}
-
-/// The labels of large queues.
-#[derive(Debug, Default)]
-pub struct CountedLabels {
-    /// Held by the request that counts. Others, also for other queues, wait.
-    turn: AsyncMutex<()>,
-    /// With the time until which they are fresh.
-    kept: Mutex<HashMap<QueueId, FreshLabels>>,
-}
-
-type FreshLabels = (Instant, Arc<[LabelCounts]>);
-
-impl CountedLabels {
-    fn fresh(&self, queue: QueueId) -> Option<Arc<[LabelCounts]>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let (until, labels) = kept.get(&queue)?;
-        (Instant::now() < *until).then(|| Arc::clone(labels))
-    }
-
-    /// Keeps labels that took this long to count.
-    fn keep(&self, queue: QueueId, took: Duration, labels: &Arc<[LabelCounts]>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|_, (until, _)| Instant::now() < *until);
-        if kept.len() < COUNTED_QUEUES_MAX {
-            let until = Instant::now() + (10 * took).clamp(FRESH, KEPT_MAX);
-            kept.insert(queue, (until, Arc::clone(labels)));
-        }
-    }
 }
 
 const LABELS: &str = "

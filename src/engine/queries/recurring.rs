@@ -2,15 +2,13 @@
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
-use crate::engine::model::job::{QueueKey, can_look_up};
+use crate::engine::model::job::{QueueId, QueueKey, can_look_up};
 use crate::engine::model::page::{OffsetPage, PageOf, PageStart, Position, Range};
 use crate::engine::model::recurring::{
     ALL_PAGES, IN_QUEUE, IN_QUEUE_PAGES, LOAD, Recurring, recurring,
 };
-use crate::engine::queries::job_lists::{reserve_for_jobs, size};
 use crate::engine::queries::job_pages::time_args;
-use crate::memory::holding;
-use crate::store::{Arg, Row, Statement, StoreError};
+use crate::store::{Arg, Row, Statement};
 
 impl Engine {
     /// The recurring job; `None` if it does not exist.
@@ -33,15 +31,10 @@ impl Engine {
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(Vec::new());
         };
-        let statement = |sql| Statement::new(sql, args(page)).with(queue.id);
-        let read = async {
-            let found = self.readers().rows(statement(IN_QUEUE.bytes)).await?;
-            let bytes = size(found.first())?;
-            reserve_for_jobs(bytes).await?;
-            let whole = statement(IN_QUEUE.whole).measured(bytes);
-            all(&self.readers().rows(whole).await?)
-        };
-        holding(self.deep_page_permit(page).await?, read).await
+        let args = args(page, queue.id);
+        let found = self.page_of_rows(&IN_QUEUE, &args, page).await?;
+        let found = found.rows.iter().map(|row| Ok(recurring(row)?.0));
+        found.collect()
     }
 
     /// The IDs of a queue's recurring jobs, by the time their next child is due.
@@ -50,11 +43,8 @@ impl Engine {
         let Some(queue) = self.known_queues().get(queue) else {
             return Ok(Vec::new());
         };
-        let ids = Statement::new(IN_QUEUE.ids, args(page)).with(queue.id);
-        let ids = holding(self.deep_page_permit(page).await?, self.readers().rows(ids));
-        let ids = ids.await?;
-        let ids = ids.iter().map(|row| row.text(0));
-        Ok(ids.collect::<Result<_, StoreError>>()?)
+        let args = args(page, queue.id).into();
+        self.page_of_ids(&IN_QUEUE, args, page).await
     }
 
     /// A page by key of the recurring jobs of a queue, or of all, by the time their next child is due. Without bodies,
@@ -81,10 +71,7 @@ impl Engine {
     }
 }
 
-fn args(page: OffsetPage) -> [Arg; 2] {
-    [(page.limit as i64).into(), (page.offset as i64).into()]
-}
-
-fn all(rows: &[Row]) -> Result<Vec<Recurring>> {
-    rows.iter().map(|row| Ok(recurring(row)?.0)).collect()
+fn args(page: OffsetPage, queue: QueueId) -> [Arg; 3] {
+    let (limit, offset) = (page.limit as i64, page.offset as i64);
+    [limit.into(), offset.into(), queue.into()]
 }

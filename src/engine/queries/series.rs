@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Mutex;
-use tokio::time::timeout;
+use futures::future::BoxFuture;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
 use crate::engine::error::Result;
 use crate::engine::model::job::{QueueId, QueueKey};
+use crate::engine::queries::kept_reads::Keeping;
 use crate::engine::unit_of_work::counters::Kind;
 use crate::engine::unit_of_work::time_series::{
     BUCKETS, FAILED, FORMER_BOUNDS_S, FORMER_RUNS, FORMER_WAITS, HOUR, MINUTE_US, PUT, RUNS,
@@ -22,11 +22,12 @@ use crate::store::{Statement, StatementResult, StoreError};
 /// queues in a month are millions of rows.
 pub const ALL_QUEUES_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// For how long the result of a long read is shared at most.
-const KEPT_MAX: Duration = Duration::from_secs(30);
-
-/// Reads that take longer are shared.
-const SHORT: Duration = Duration::from_millis(50);
+const KEEPING: Keeping = Keeping {
+    above: Duration::from_millis(50),
+    least: Duration::ZERO,
+    most: Duration::from_secs(30),
+    wait_max: ALL_QUEUES_TIME_MAX,
+};
 
 /// Number of queues × minutes that one statement reads: SQLite sorts their rows in memory.
 const MINUTES_AT_ONCE: i64 = 8 * 30 * 24 * HOUR;
@@ -226,30 +227,11 @@ impl Engine {
     /// # Errors
     /// An outage, if the same read for others takes too long.
     pub async fn last_failure(&self) -> Result<Option<Time>> {
-        // In a task of its own, and not with the reads for guests: others wait for it.
-        let engine = self.for_task();
-        let read = tokio::spawn(async move {
-            let last = engine.0.long_reads.last_failure.0.lock();
-            let turn = timeout(ALL_QUEUES_TIME_MAX, last).await;
-            let mut last = turn.map_err(|_| StoreError::Timeout)?;
-            if let Some((until, known)) = *last
-                && Instant::now() < until
-            {
-                return Ok(known);
-            }
-            let began = Instant::now();
-            let read = engine.read_last_failure().await?;
-            // A read that took long is not repeated at once.
-            let took = began.elapsed();
-            let fresh = if took < SHORT {
-                Duration::ZERO
-            } else {
-                (10 * took).min(KEPT_MAX)
-            };
-            *last = Some((Instant::now() + fresh, read));
-            Ok(read)
-        });
-        read.await.map_err(|_| StoreError::Stopped)?
+        let read = |engine: Engine| -> BoxFuture<'static, _> {
+            Box::pin(async move { engine.read_last_failure().await })
+        };
+        self.keep(|reads| &reads.last_failure, &KEEPING, (), read)
+            .await
     }
 
     async fn read_last_failure(&self) -> Result<Option<Time>> {
@@ -341,10 +323,6 @@ const THROUGHPUTS: &str = "
 SELECT t.queue, t.day - $2, CAST(sum(t.n) AS BIGINT) FROM rows($1) AS k CROSS JOIN tallies AS t
 WHERE t.kind = {kind_minute} AND t.queue = k.int(0) AND t.day >= $2 AND t.day < $3
     AND (t.slot >= $4 OR (t.slot >= $5 AND t.slot < $6)) GROUP BY 1, 2";
-
-/// The time of the last failure, and until when it is fresh.
-#[derive(Debug, Default)]
-pub struct LastFailure(Mutex<Option<(Instant, Option<Time>)>>);
 
 const LAST_DAY: &str =
     "SELECT max(day) FROM tallies WHERE kind = {kind_outcome} AND slot = {failures} AND n > 0";

@@ -1,10 +1,9 @@
 //! Tags and the jobs that have them.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio::sync::Mutex;
-use tokio::time::timeout;
+use futures::future::BoxFuture;
 
 use crate::engine::Engine;
 use crate::engine::error::Result;
@@ -12,8 +11,9 @@ use crate::engine::model::page::{
     Direction, OffsetPage, PageOf, PageStart, PageStatements, Position, Range,
 };
 use crate::engine::queries::job_pages::time_args;
+use crate::engine::queries::kept_reads::Keeping;
 use crate::memory::holding;
-use crate::store::{Row, Statement, StoreError};
+use crate::store::{Row, Statement};
 
 /// Tags that are listed by their numbers of jobs. The database sorts as many in memory.
 const TOP_MAX: usize = 100_000;
@@ -72,7 +72,7 @@ impl Engine {
         }
         let is_ranked = page.offset.saturating_add(page.limit) <= RANKED_MAX;
         if is_ranked && self.has_many_tags().await? {
-            let ranked = self.ranked_tags(Instant::now()).await?;
+            let ranked = self.ranked_tags().await?;
             let found = ranked.iter().filter(|(_, jobs)| *jobs >= least);
             return Ok(found.skip(page.offset).take(page.limit).cloned().collect());
         }
@@ -85,23 +85,13 @@ impl Engine {
         Ok(rows.await?.first().map_or(Ok(0), |row| row.int(0))? >= most)
     }
 
-    /// The first [`RANKED_MAX`] tags, as they were within the last [`FRESH`]. One request at a time ranks them.
-    async fn ranked_tags(&self, now: Instant) -> Result<RankedTags> {
-        // In a task of its own, and not with the reads for guests: others wait for it.
-        let engine = self.for_task();
-        let ranked = tokio::spawn(async move {
-            let turn = timeout(TOP_TIME_MAX, engine.0.long_reads.tag_ranking.0.lock()).await;
-            let mut ranking = turn.map_err(|_| StoreError::Timeout)?;
-            if let Some((at, tags)) = &*ranking
-                && now.saturating_duration_since(*at) < FRESH
-            {
-                return Ok(Arc::clone(tags));
-            }
-            let tags: RankedTags = engine.rank_tags(1, RANKED_MAX, 0).await?.into();
-            *ranking = Some((now, Arc::clone(&tags)));
-            Ok(tags)
-        });
-        ranked.await.map_err(|_| StoreError::Stopped)?
+    /// The first [`RANKED_MAX`] tags, which can be a few seconds old.
+    async fn ranked_tags(&self) -> Result<Arc<[(String, i64)]>> {
+        let rank = |engine: Engine| -> BoxFuture<'static, Result<Arc<[_]>>> {
+            Box::pin(async move { Ok(engine.rank_tags(1, RANKED_MAX, 0).await?.into()) })
+        };
+        self.keep(|reads| &reads.ranked_tags, &KEEPING, (), rank)
+            .await
     }
 
     /// Reads all tags.
@@ -120,21 +110,18 @@ impl Engine {
     }
 }
 
-/// Tags with their numbers of jobs.
-type RankedTags = Arc<[(String, i64)]>;
-
-/// The most used tags, and when they were read.
-#[derive(Debug, Default)]
-pub struct TagRanking(Mutex<Option<(Instant, RankedTags)>>);
-
 /// Tags in a shared ranking. If the table has fewer rows, it is fast enough to read it for each request.
 const RANKED_MAX: usize = 10_000;
 
-/// For how long requests share a ranking.
-const FRESH: Duration = Duration::from_secs(5);
-
 /// Time limit for the statement that ranks all tags.
 const TOP_TIME_MAX: Duration = Duration::from_secs(4);
+
+const KEEPING: Keeping = Keeping {
+    above: Duration::ZERO,
+    least: Duration::from_secs(5),
+    most: Duration::from_secs(5),
+    wait_max: TOP_TIME_MAX,
+};
 
 const SOME: &str = "SELECT count(*) FROM (SELECT server FROM tag_counts LIMIT $1 + 0) AS counts";
 
@@ -190,14 +177,15 @@ SELECT 'tag ' || (1000000 - n), 1, n FROM numbers";
         assert_eq!(top(10, 5).await, [9_991, 9_990]);
         assert_eq!(top(9_999, 1).await, Vec::<i64>::new());
         assert_eq!(top(10_000, 1).await, Vec::<i64>::new());
-        let begin = Instant::now() + FRESH;
-        let first = engine.ranked_tags(begin).await.unwrap();
+        let kept = &engine.0.long_reads.ranked_tags;
+        kept.clear();
+        let first = engine.ranked_tags().await.unwrap();
         assert_eq!((first.len(), first[0].1), (RANKED_MAX, 10_001));
         add(&engine, 10_002, 10_002).await;
-        let later = begin + FRESH - Duration::from_millis(1);
-        let shared = engine.ranked_tags(later).await.unwrap();
+        let shared = engine.ranked_tags().await.unwrap();
         assert!(Arc::ptr_eq(&first, &shared));
-        let new = engine.ranked_tags(begin + FRESH).await.unwrap();
+        kept.clear();
+        let new = engine.ranked_tags().await.unwrap();
         assert_eq!(new[0].1, 10_002);
         let all = engine.top_tags(1, page(9_999, 5)).await.unwrap();
         let jobs: Vec<i64> = all.iter().map(|(_, jobs)| *jobs).collect();

@@ -171,6 +171,15 @@ impl UnitOfWork {
             .is_some_and(|candidates| candidates.has_more && candidates.free_capacity != Some(0))
     }
 
+    /// Leaves the jobs of a queue to a later transaction.
+    pub fn leave_for_later(&mut self, queue: QueueId) {
+        let candidates = Candidates {
+            has_more: true,
+            ..Candidates::default()
+        };
+        self.candidates.insert(queue, candidates);
+    }
+
     /// Notes that more jobs of the queue could be claimed.
     pub fn note_more(&mut self, queue: QueueId) {
         if let Some(candidates) = self.candidates.get_mut(&queue) {

@@ -65,14 +65,14 @@ impl Claim {
         }
     }
 
-    /// The candidates that a transaction must load which visits the first `queues`.
-    fn wanted(&self, queues: usize) -> Vec<NextJobs> {
+    /// The candidates that the transaction must load.
+    pub(in crate::engine) fn wanted(&self) -> Vec<NextJobs> {
         let wanted = |queue: &QueueKey| NextJobs {
             queue: queue.clone(),
             count: self.count_per_queue(),
             include_paused: false,
         };
-        self.queues.iter().take(queues).map(wanted).collect()
+        self.queues.iter().map(wanted).collect()
     }
 
     /// The number of jobs that a transaction loads from each queue. Round robin shares [`CLAIM_MAX`] among the queues,
@@ -110,20 +110,8 @@ const EMPTY_DELAY_S: f64 = 0.1;
 /// Queues that one transaction claims from.
 const QUEUES_MAX: usize = 8;
 
-/// Running jobs that one transaction counts for the concurrency limits of a claim's queues.
-const COUNTED_MAX: usize = 20_000;
-
-/// How many of them weigh as much as a job: on SQLite, and on Postgres, which looks up the row of each.
-const COUNTED_PER_WEIGHT: (usize, usize) = (250, 10);
-
 /// Jobs that one transaction claims.
 pub const CLAIM_MAX: usize = 250;
-
-/// Queues of a claim, and how many running jobs their concurrency limits make a transaction count.
-struct Counted {
-    queues: usize,
-    jobs: usize,
-}
 
 /// How many more bytes of jobs the response has room for.
 fn room_after(jobs: &[Job]) -> usize {
@@ -136,8 +124,7 @@ impl Engine {
     /// the caller disconnects, the remaining transactions lease no jobs.
     pub async fn claim(&self, claim: Claim, now: Option<Time>) -> Result<Vec<Job>> {
         self.note_claim(&claim, now);
-        let is_ordered = claim.order == Order::Ordered;
-        let claimed = if is_ordered && claim.queues.len() > self.queues_at_once(&claim.queues) {
+        let claimed = if claim.order == Order::Ordered && claim.queues.len() > QUEUES_MAX {
             Box::pin(self.claim_from_many(&claim, now)).await
         } else {
             self.claim_from_few(claim, now, CLAIM_BYTES_MAX).await
@@ -158,15 +145,13 @@ impl Engine {
         let mut jobs = Vec::new();
         for queues in claim.queues.chunks(QUEUES_PER_STATEMENT) {
             let found = self.non_empty(queues, self.now(now)).await?;
-            let non_empty = queues.iter().filter(|queue| found.contains(*queue));
-            let non_empty: Vec<QueueKey> = non_empty.cloned().collect();
-            let mut left = non_empty.as_slice();
-            while !left.is_empty() {
-                let few = left
-                    .split_off(..self.queues_at_once(left))
-                    .unwrap_or_default();
+            let non_empty: Vec<_> = queues
+                .iter()
+                .filter(|queue| found.contains(*queue))
+                .collect();
+            for few in non_empty.chunks(QUEUES_MAX) {
                 let few = Claim {
-                    queues: few.to_vec(),
+                    queues: few.iter().copied().cloned().collect(),
                     count: claim.count - jobs.len(),
                     ..claim.clone()
                 };
@@ -191,27 +176,6 @@ impl Engine {
         Ok(jobs)
     }
 
-    /// How many of the first queues an ordered claim visits in one transaction.
-    fn queues_at_once(&self, queues: &[QueueKey]) -> usize {
-        self.counted(queues).queues.min(QUEUES_MAX)
-    }
-
-    /// The first of the queues whose running jobs one transaction counts; at least one.
-    fn counted(&self, queues: &[QueueKey]) -> Counted {
-        let mut all = Counted { queues: 0, jobs: 0 };
-        for queue in queues {
-            let jobs = all.jobs + self.config().concurrency_max(queue).unwrap_or_default();
-            if all.queues > 0 && jobs > COUNTED_MAX {
-                break;
-            }
-            all = Counted {
-                queues: all.queues + 1,
-                jobs,
-            };
-        }
-        all
-    }
-
     /// `room`: bytes of jobs that are claimed before the last one.
     async fn claim_from_few(
         &self,
@@ -226,16 +190,8 @@ impl Engine {
         while jobs.len() < count && room > 0 {
             claim.count = (count - jobs.len()).min(CLAIM_MAX);
             let is_last = empty + 1 >= EMPTY_MAX;
-            let counted = self.counted(&claim.queues);
-            let limits = TransactionLimits {
-                room,
-                is_last,
-                queues: counted.queues,
-            };
-            let batch = match self
-                .claim_batch(claim.clone(), now, limits, counted.jobs)
-                .await
-            {
+            let limits = TransactionLimits { room, is_last };
+            let batch = match self.claim_batch(claim.clone(), now, limits).await {
                 Ok(batch) => batch,
                 Err(error) if jobs.is_empty() => return Err(error),
                 Err(_) => break,
@@ -268,6 +224,7 @@ impl Engine {
                 || claim.queues.is_empty()
                 || is_all
                     && !(jobs.is_empty()
+                        && !batch.is_full
                         && Box::pin(self.is_locked_by_peers(&claim, &mut retries)).await)
             {
                 break;
@@ -297,16 +254,15 @@ impl Engine {
         claim: Claim,
         now: Option<Time>,
         limits: TransactionLimits,
-        counted: usize,
     ) -> Result<Claimed> {
         let needs = Needs {
-            claim: claim.wanted(limits.queues),
+            claim: claim.wanted(),
             ..Needs::default()
         };
-        let items = claim.count_per_queue() * limits.queues;
+        let items = claim.count_per_queue() * claim.queues.len();
         let statements = match self.readers().is_shared() {
-            true => (limits.queues - 1) * WEIGHT_OF_QUEUE + counted / COUNTED_PER_WEIGHT.1,
-            false => counted / COUNTED_PER_WEIGHT.0,
+            true => claim.queues.len().saturating_sub(1) * WEIGHT_OF_QUEUE,
+            false => 0,
         };
         let verb = move |work: &mut UnitOfWork| lease::claim(work, &claim, limits);
         self.write(needs, now, items + statements, verb).await
@@ -334,8 +290,7 @@ mod tests {
                 order: Order::RoundRobin,
                 ..Claim::of(QueueKey::qless("q"), "w", count)
             };
-            let wanted = claim.wanted(queues);
-            let wanted: Vec<usize> = wanted.iter().map(|it| it.count).collect();
+            let wanted: Vec<usize> = claim.wanted().iter().map(|it| it.count).collect();
             assert_eq!(wanted, vec![expected; queues], "{queues} queues");
         }
     }

@@ -23,8 +23,8 @@ pub struct QueueLimit {
 }
 
 impl QueueLimit {
-    pub fn of(options: &EngineSettings) -> QueueLimit {
-        let max = options.max_queues.unwrap_or(MAX_QUEUES);
+    pub fn of(settings: &EngineSettings) -> QueueLimit {
+        let max = settings.max_queues.unwrap_or(MAX_QUEUES);
         QueueLimit {
             max: usize::try_from(max).unwrap_or(usize::MAX),
             reserved: Arc::default(),

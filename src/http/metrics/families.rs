@@ -179,7 +179,7 @@ impl Snapshot {
         out.single(
             "switchyard_writer_queue_length",
             Kind::Gauge,
-            "Requests that wait for the writer; at most 4,096.",
+            "Requests that wait for the writer or run in it; at most 4,096.",
             writer.queued,
         );
         out.single(

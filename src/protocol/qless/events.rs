@@ -45,8 +45,6 @@ const LISTS_MAX: usize = 8;
 
 static LISTS: Semaphore = Semaphore::const_new(LISTS_MAX);
 
-static STREAMS: Semaphore = Semaphore::const_new(STREAMS_MAX);
-
 /// Default number of events in a list.
 const LIMIT: usize = 100;
 
@@ -136,8 +134,12 @@ async fn event_stream(
     call: &Call,
     resumed: Option<i64>,
 ) -> Result<EventStream, ApiError> {
-    let place = STREAMS.try_acquire();
-    let place = place.map_err(|_| ApiError::Rejected(Rejected::Busy))?;
+    // A client whose stream is open is not displaced by new ones. So at most a sixteenth of the connections.
+    let max = STREAMS_MAX.min(api.engine.polls_max() / 12).max(1);
+    let open = api.streams.guard();
+    if api.streams.get() > max {
+        return Err(ApiError::Rejected(Rejected::Busy));
+    }
     let followed = api.engine.follow_events();
     let after = match resumed.or(call.number("after")?) {
         Some(after) => after,
@@ -149,8 +151,7 @@ async fn event_stream(
         last: after,
         ready: VecDeque::new(),
         full: None,
-        _open: api.streams.guard(),
-        _place: place,
+        _open: open,
         _followed: followed,
         api,
     })
@@ -167,7 +168,6 @@ struct EventStream {
     full: Option<SemaphorePermit<'static>>,
     /// Counts the stream while it is open.
     _open: GaugeGuard,
-    _place: SemaphorePermit<'static>,
     _followed: EventsFollowed,
 }
 
@@ -258,7 +258,6 @@ mod tests {
                 ready: VecDeque::new(),
                 full: None,
                 _open: api.streams.guard(),
-                _place: STREAMS.try_acquire().unwrap(),
                 _followed: api.engine.follow_events(),
                 api: api.clone(),
             };

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::NO_MEMORY;
 use super::channels::CHANNEL_BYTES_MAX;
 use super::outage;
 use super::pubsub::pace;
@@ -16,9 +17,6 @@ use crate::redis_clients::{ClientInfo, LIBRARY_BYTES_MAX, NAME_BYTES_MAX};
 
 /// The version of Redis whose behavior clients can expect. Some refuse an old one.
 const REDIS_VERSION: &str = "7.2.0";
-
-/// The error if other requests occupy the memory that a command or its reply needs.
-pub const NO_MEMORY: &str = "TRYAGAIN other requests occupy the memory for large requests";
 
 const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 
@@ -113,6 +111,9 @@ async fn run_plain(
     name: &str,
     arguments: Vec<String>,
 ) -> Result<Reply, Error> {
+    if qless::reserve_arguments(&arguments).await.is_err() {
+        return Ok(Reply::error(NO_MEMORY));
+    }
     match name {
         "SCRIPT" => script(session, &arguments).await,
         "ZCARD" | "ZSCORE" | "KEYS" | "DBSIZE" => look_up(session, name, &arguments).await,
@@ -219,7 +220,7 @@ async fn run_script(
     let running = qless::run(&session.api.engine, dialect, arguments);
     let (ran, reserved) = memory::of_request(running).await;
     match ran {
-        CommandResult::Puts(puts) => Outcome::Puts(puts),
+        CommandResult::Puts(puts) => Outcome::Puts(puts.with(reserved)),
         CommandResult::Reply { reply, publishes } => {
             session.has_published |= publishes;
             fitted(session, reply, reserved).await.into()

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use super::NO_MEMORY;
 use super::resp::{COMMAND_BYTES_MAX, Command, Reply, repeated};
 use super::server;
 use crate::memory::{Busy, Reserved, SMALL_MAX};
@@ -108,7 +109,7 @@ impl Transaction {
         }
         let large = bytes.saturating_sub(SMALL_MAX);
         let reserved = self.reserved.grow_to(large).await;
-        reserved.map_err(|Busy| server::NO_MEMORY.to_owned())?;
+        reserved.map_err(|Busy| NO_MEMORY.to_owned())?;
         self.bytes = bytes;
         // Copies, because an argument otherwise keeps the whole buffer in which it arrived.
         let copies = command

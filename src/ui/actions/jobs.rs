@@ -141,7 +141,7 @@ pub async fn time_out(id: String, back: String) -> Result<(), PageError> {
                 .time_out(vec![JobKey::qless(&id)], None)
                 .await,
         )?;
-        Ok(format!("Job “{id}” timed out. It is first in line in its queue.").into())
+        Ok(format!("Job “{id}” timed out. It goes before all waiting jobs of its queue.").into())
     })
     .await
 }

@@ -94,7 +94,7 @@ pub fn dialog(queue: &QueueRow, request: &PageRequest) -> AnyView {
         ("Change pause…", "Change the pause", "Change pause")
     } else {
         (
-            "Pause with reason or end…",
+            "Pause with a reason or end time…",
             "Pause the queue",
             "Pause queue",
         )

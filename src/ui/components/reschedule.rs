@@ -55,7 +55,7 @@ fn postpone(job: &JobRow, request: &PageRequest) -> AnyView {
 
 /// The ID of the form of each button of a row, its delay in seconds, and its label.
 const ROW_BUTTONS: [(&str, &str, &str); 2] =
-    [("now", "0", "Run now"), ("later", "3600", "Due in 1 h")];
+    [("now", "0", "Run now"), ("later", "3600", "Set due in 1 h")];
 
 /// The forms of [`row_buttons`].
 pub fn row_forms(request: &PageRequest) -> AnyView {

@@ -37,7 +37,7 @@ pub fn chip(state: EffectiveState) -> AnyView {
 /// The state of a job, with a note for timed-out jobs.
 pub fn state_view(job: &JobRow) -> AnyView {
     let more = job.is_timed_out().then(|| {
-        view! { <span class="text-muted wrap-anywhere">" · timed out, first in line"</span> }
+        view! { <span class="text-muted wrap-anywhere">" · timed out, before other waiting jobs"</span> }
     });
     view! { {chip(job.listed_state())} {more} }.into_any()
 }
@@ -70,7 +70,8 @@ fn joined(look: &str, class: &str) -> String {
 /// The number of jobs in a state, with the name of the state.
 pub fn counted(state: EffectiveState, n: i64) -> String {
     let label = match state {
-        EffectiveState::Record if n != 1 => "records",
+        EffectiveState::Record if n == 1 => "Jobq job",
+        EffectiveState::Record => "Jobq jobs",
         state => state_label(state),
     };
     format!("{} {label}", time::number(n))

@@ -56,6 +56,8 @@ fn attempts(
         .iter()
         .filter(|entry| entry.what != EventKind::Note);
     let happened: Vec<&Entry> = happened.collect();
+    // Of the last attempt: whether the job ran, in the periods that were looked at.
+    let (mut has_run, mut seen) = (false, 0);
     for (i, entry) in happened.iter().enumerate() {
         let next = happened.get(i + 1);
         let Some(state) = state_after(entry, next, protocol, current) else {
@@ -65,14 +67,15 @@ fn attempts(
             entry.what,
             EventKind::Put | EventKind::Retried | EventKind::TimedOut | EventKind::Respawned
         );
-        if ends_attempt
-            && attempts.last().is_some_and(|attempt| {
-                attempt
-                    .iter()
-                    .any(|period| period.state == EffectiveState::Running)
-            })
-        {
-            attempts.push(Vec::new());
+        if ends_attempt {
+            let periods = attempts.last().map(Vec::as_slice).unwrap_or_default();
+            let mut new = periods.iter().skip(seen);
+            has_run |= new.any(|period| period.state == EffectiveState::Running);
+            seen = periods.len();
+            if std::mem::take(&mut has_run) {
+                attempts.push(Vec::new());
+                seen = 0;
+            }
         }
         // The time after the end of a job is not drawn.
         let over = next.is_none()

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -80,12 +81,12 @@ impl Feed {
     /// Starts the task that reads the counts while there are listeners, until `stop` is canceled.
     pub fn start(engine: Engine, stop: CancellationToken) -> Feed {
         let feed = Feed(Arc::new(Inner {
+            streams: Streams::of(&engine),
             engine,
             stop: stop.clone(),
             snapshots: watch::Sender::new(Snapshot::default()),
             subscribed: Notify::new(),
             cached: Mutex::default(),
-            streams: Streams::default(),
         }));
         let task = feed.clone();
         tokio::spawn(async move {
@@ -229,54 +230,105 @@ fn event(kind: &'static str, snapshot: &Snapshot, now: i64) -> Event {
 /// Maximum number of streams per session, per key, or per address of guests (for IPv6, per network).
 const STREAMS_MAX: usize = 128;
 
-/// The number of open streams per listener.
-#[derive(Clone, Default)]
-struct Streams(Arc<Mutex<HashMap<String, usize>>>);
+/// The open streams.
+#[derive(Clone)]
+struct Streams {
+    open: Arc<Mutex<OpenStreams>>,
+    /// Maximum number of streams. Half of them can be those of guests.
+    max: usize,
+}
+
+#[derive(Default)]
+struct OpenStreams {
+    by_listener: HashMap<Listener, usize>,
+    all: usize,
+    guests: usize,
+}
+
+/// Why a stream is refused.
+#[derive(Debug, PartialEq, Eq)]
+enum Limit {
+    OfListener,
+    OfServer,
+}
 
 impl Streams {
-    /// Counts a stream; `None` at the limit.
-    fn open(&self, listener: String) -> Option<StreamGuard> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = all.entry(listener.clone()).or_default();
+    /// An eighth of the connections, because a client whose stream is open is not displaced by new ones.
+    fn of(engine: &Engine) -> Streams {
+        Streams {
+            open: Arc::default(),
+            max: (engine.polls_max() / 6).max(2),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, OpenStreams> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a stream.
+    fn open(&self, listener: Listener) -> Result<StreamGuard, Limit> {
+        let mut open = self.lock();
+        let guest = usize::from(listener.is_guest());
+        if open.all >= self.max || open.guests + guest > self.max / 2 {
+            return Err(Limit::OfServer);
+        }
+        let count = open.by_listener.entry(listener.clone()).or_default();
         if *count >= STREAMS_MAX {
-            return None;
+            return Err(Limit::OfListener);
         }
         *count += 1;
+        open.all += 1;
+        open.guests += guest;
         let streams = self.clone();
-        Some(StreamGuard { streams, listener })
+        Ok(StreamGuard { streams, listener })
     }
 }
 
 /// An open stream; dropping it decrements the count.
 struct StreamGuard {
     streams: Streams,
-    listener: String,
+    listener: Listener,
 }
 
 impl Drop for StreamGuard {
     fn drop(&mut self) {
-        let all = &self.streams.0;
-        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = all.get_mut(&self.listener) {
+        let mut open = self.streams.lock();
+        open.all -= 1;
+        open.guests -= usize::from(self.listener.is_guest());
+        if let Some(count) = open.by_listener.get_mut(&self.listener) {
             *count -= 1;
             if *count == 0 {
-                all.remove(&self.listener);
+                open.by_listener.remove(&self.listener);
             }
         }
     }
 }
 
-/// The name under which the streams of a request are counted.
-fn listener(info: &RequestInfo) -> String {
-    let principal = info.principal.as_ref();
-    let method = principal.map(|principal| (principal.method, &principal.identity.name));
-    match (method, session(&info.headers), info.from) {
-        (Some((AuthMethod::Session, _)), Some(secret), _) => Hash::of(secret).hex(),
-        (Some((AuthMethod::Key, name)), ..) => format!("key {name}"),
-        (.., from) => from
-            .map(network)
-            .map(|it| it.to_string())
-            .unwrap_or_default(),
+/// Whose streams are counted together.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Listener {
+    /// By the hash of its secret.
+    Session(String),
+    /// By its name.
+    Key(String),
+    Guests(Option<IpAddr>),
+}
+
+impl Listener {
+    fn of(info: &RequestInfo) -> Listener {
+        let principal = info.principal.as_ref();
+        let method = principal.map(|principal| (principal.method, &principal.identity.name));
+        match (method, session(&info.headers)) {
+            (Some((AuthMethod::Session, _)), Some(secret)) => {
+                Listener::Session(Hash::of(secret).hex())
+            }
+            (Some((AuthMethod::Key, name)), _) => Listener::Key(name.clone()),
+            _ => Listener::Guests(info.from.map(network)),
+        }
+    }
+
+    fn is_guest(&self) -> bool {
+        matches!(self, Listener::Guests(_))
     }
 }
 
@@ -304,10 +356,19 @@ async fn unauthenticated(dashboard: Dashboard, info: RequestInfo) {
 
 /// `GET /ui/events`
 pub async fn events(State(dashboard): State<Dashboard>, info: RequestInfo) -> Response {
-    let Some(guard) = dashboard.feed.0.streams.open(listener(&info)) else {
-        let why = format!("too many event streams are open; the limit is {STREAMS_MAX}\n");
-        let later = [(header::RETRY_AFTER, "15")];
-        return (StatusCode::TOO_MANY_REQUESTS, later, why).into_response();
+    let guard = match dashboard.feed.0.streams.open(Listener::of(&info)) {
+        Ok(guard) => guard,
+        Err(limit) => {
+            let (status, max) = match limit {
+                Limit::OfListener => (StatusCode::TOO_MANY_REQUESTS, STREAMS_MAX),
+                Limit::OfServer => (
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    dashboard.feed.0.streams.max,
+                ),
+            };
+            let why = format!("too many event streams are open; the limit is {max}\n");
+            return (status, [(header::RETRY_AFTER, "15")], why).into_response();
+        }
     };
     let headers = [
         (header::CACHE_CONTROL, "no-store"),
@@ -330,6 +391,37 @@ mod tests {
 
     use super::*;
     use crate::engine::engine_without_tasks;
+
+    #[test]
+    fn streams_occupy_an_eighth_of_the_connections_and_half_of_these_are_for_guests() {
+        let streams = Streams {
+            open: Arc::default(),
+            max: 300,
+        };
+        let open = |listener: Listener, count: usize| -> Vec<_> {
+            (0..count).map(|_| streams.open(listener.clone())).collect()
+        };
+        let refused = |opened: &[Result<StreamGuard, Limit>]| {
+            let refused = opened.iter().filter_map(|it| it.as_ref().err());
+            let (of_listener, of_server): (Vec<_>, Vec<_>) =
+                refused.partition(|limit| **limit == Limit::OfListener);
+            (of_listener.len(), of_server.len())
+        };
+        let guests = |n: u8| Listener::Guests(Some([10, 0, 0, n].into()));
+        let first = open(guests(1), 129);
+        assert_eq!(refused(&first), (1, 0));
+        let second = open(guests(2), 23);
+        assert_eq!(refused(&second), (0, 1), "150 of guests");
+        let key = open(Listener::Key("k".to_owned()), 128);
+        let session = open(Listener::Session("s".to_owned()), 23);
+        assert_eq!((refused(&key), refused(&session)), ((0, 0), (0, 1)));
+        drop(first);
+        let again = open(guests(2), 150);
+        assert_eq!(refused(&again), (44, 0), "106 and 22");
+        drop((second, key, session, again));
+        let open = streams.lock();
+        assert_eq!((open.all, open.guests, open.by_listener.len()), (0, 0, 0));
+    }
 
     /// A page begins to load all its parts, and then completes one after the other; or its client disconnects.
     #[tokio::test]

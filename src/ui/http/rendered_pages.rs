@@ -126,7 +126,10 @@ impl RenderedPages {
 /// Shares refreshes. Other requests are not shared: their pages can contain a flash, and must show the result of an
 /// action.
 pub async fn share(State(dashboard): State<Dashboard>, request: Request, next: Next) -> Response {
-    if request.method() != Method::GET || !request.headers().contains_key(REFRESH) {
+    let is_refresh = request.method() == Method::GET && request.headers().contains_key(REFRESH);
+    // Without one, it is a request for the sign-in page. They must not occupy the places of users' pages.
+    let has_principal = request.extensions().get::<Principal>().is_some();
+    if !is_refresh || !has_principal {
         return next.run(request).await;
     }
     let key = key(&request);

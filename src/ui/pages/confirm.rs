@@ -186,8 +186,9 @@ fn applies_to_none(view: &ConfirmView) -> bool {
 fn effect(action: JobActionKind, view: &ConfirmView) -> Vec<String> {
     let mut lines = vec![match action {
         JobActionKind::Retry => {
-            "Failed qless jobs return to their queues with all retries. Dead lmstfy and Relay jobs are respawned or \
-             requeued; lmstfy jobs then no longer expire. Other jobs are skipped."
+            "Failed qless jobs return to their queues with all retries. Dead lmstfy jobs are respawned without an \
+             expiry (to set one, respawn them on the pages of their queues), and dead Relay jobs are requeued. Other \
+             jobs are skipped."
         }
         JobActionKind::Cancel => {
             "Cancels qless jobs and deletes lmstfy, Relay and Jobq jobs. Workers lose the jobs they are running. \
@@ -209,8 +210,8 @@ fn effect(action: JobActionKind, view: &ConfirmView) -> Vec<String> {
         }
         JobActionKind::Untrack => "Stops tracking qless jobs. Other jobs are skipped.",
         JobActionKind::TimeOut => {
-            "Takes running qless jobs from their workers and puts them first in line, without using a retry. Other jobs \
-             are skipped."
+            "Takes running qless jobs from their workers and puts them before all waiting jobs, without using a retry. \
+             Other jobs are skipped."
         }
         JobActionKind::EditAndRetry | JobActionKind::Complete => {
             "Applies to a single job, on its page."

@@ -110,7 +110,7 @@ fn groups_and_filter(view: &FailuresView, text: &str, request: &PageRequest) -> 
         {(view.unchecked > 0)
             .then(|| {
                 let unchecked = plural(number_of(view.unchecked), "group", "groups");
-                view! { <p class="text-muted wrap-anywhere">{format!("The filter did not check {unchecked} with fewer jobs: it reads at most 16 MiB, for at most 2 s.")}</p> }
+                view! { <p class="text-muted wrap-anywhere">{format!("The filter did not reach {unchecked}: it reads the groups with the most jobs first, and stops after 16 MiB or 2 s.")}</p> }
             })}
         {(view.more > 0)
             .then(|| {
@@ -130,7 +130,7 @@ fn new_failures_notice(view: &FailuresView, request: &PageRequest) -> AnyView {
     view! {
         <div class=format!("{NOTICE} flex-wrap items-center text-failed")>
             {icon("failed")}
-            <span>{time::number(view.new)} " new since you first opened this page or marked failures as seen, " {ago(seen, request.now)}</span>
+            <span>{plural(view.new, "new failure", "new failures")} " since " {ago(seen, request.now)} " (your first visit, or when you last marked failures as seen)"</span>
             {action_button(SeeFailures::PATH, fields, "Mark as seen", "Mark these failures as seen".to_owned())}
         </div>
     }

@@ -198,6 +198,10 @@ fn count_tiles(totals: &[(Protocol, Counts)]) -> AnyView {
     let tiles = shown.into_iter().map(|state| {
         let n = total.of(state);
         let class = if n == 0 { "tile-count font-normal text-muted" } else { "tile-count" };
+        let name = match state {
+            EffectiveState::Record => "Jobq jobs",
+            other => state_label(other),
+        };
         let address = match state {
             EffectiveState::Failed => "/ui/failures".to_owned(),
             EffectiveState::Dead => "/ui/dead".to_owned(),
@@ -206,7 +210,7 @@ fn count_tiles(totals: &[(Protocol, Counts)]) -> AnyView {
         view! {
             <li class="tile">
                 <a href=address>
-                    <span class=format!("tile-name {}", color(state))>{icon(state.as_str())} {state_label(state)}</span>
+                    <span class=format!("tile-name whitespace-nowrap {}", color(state))>{icon(state.as_str())} {name}</span>
                     <span class=class>{time::number(n)}</span>
                 </a>
             </li>
@@ -304,7 +308,7 @@ fn by_protocol(overview: &OverviewView) -> AnyView {
         ("Failed", "num"),
         ("Dead", "num"),
         ("Complete", "num wide"),
-        ("Records", "num"),
+        ("Jobq jobs", "num max-sm:whitespace-normal"),
     ];
     let class = |state: EffectiveState| match state {
         EffectiveState::Scheduled | EffectiveState::Stalled => "mid",

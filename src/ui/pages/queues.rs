@@ -156,7 +156,11 @@ const COLUMNS: [(&str, &str, Sort); 11] = [
     ("Stalled", "num mid", Sort::Count(EffectiveState::Stalled)),
     ("Failed", "num", Sort::Count(EffectiveState::Failed)),
     ("Dead", "num", Sort::Count(EffectiveState::Dead)),
-    ("Records", "num", Sort::Count(EffectiveState::Record)),
+    (
+        "Jobq jobs",
+        "num max-sm:whitespace-normal",
+        Sort::Count(EffectiveState::Record),
+    ),
     ("Oldest waiting", "num wide", Sort::Wait),
 ];
 

@@ -61,7 +61,7 @@ fn page(view: &RecurringJobsView, queue: Option<&str>, request: &PageRequest) ->
                 Some(queue) => format!("{} in queue “{queue}”. ", plural(view.total, "recurring job", "recurring jobs")),
                 None => format!("{} in all queues. ", plural(view.total, "recurring job", "recurring jobs")),
             }}
-            "Each creates one job per run, at the next claim or peek."
+            "When a run is due, its job is created at the next claim or peek of the queue."
             {queue.map(|_| view! { " " <a href="/ui/recurring">"Show all queues"</a> })}
         </p>
         <div class=CARD>

@@ -160,7 +160,7 @@ fn order_label(order: SearchOrder) -> &'static str {
         SearchOrder::Newest => "newest first",
         SearchOrder::Priority => "by priority",
         SearchOrder::Retries => "by retries left",
-        SearchOrder::Time => "by time shown, earliest first",
+        SearchOrder::Time => "by When, earliest first",
         SearchOrder::Queue => "by queue",
         SearchOrder::Class => "by class",
         SearchOrder::State => "by state",

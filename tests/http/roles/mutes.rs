@@ -81,7 +81,7 @@ async fn failures_after_the_visit_of_a_browser_are_new_until_it_marks_them_as_se
             .text()
             .await
             .unwrap()
-            .contains(" new since you first opened this page or marked failures as seen")
+            .contains(" (your first visit, or when you last marked failures as seen)")
     );
     fail(&server, "b").await;
     fail(&server, "c").await;
@@ -93,7 +93,7 @@ async fn failures_after_the_visit_of_a_browser_are_new_until_it_marks_them_as_se
     assert_eq!(cookie(&second), None, "a visit marks nothing as seen");
     let page = second.text().await.unwrap();
     assert!(
-        page.contains(" new since you first opened this page or marked failures as seen"),
+        page.contains(" (your first visit, or when you last marked failures as seen)"),
         "{page}"
     );
     let view = read(&again, "failures", &[("range", "all"), ("text", "")]).await;
@@ -114,7 +114,7 @@ async fn failures_after_the_visit_of_a_browser_are_new_until_it_marks_them_as_se
         !later
             .page("/ui/failures")
             .await
-            .contains(" new since you first opened this page or marked failures as seen")
+            .contains(" (your first visit, or when you last marked failures as seen)")
     );
 }
 

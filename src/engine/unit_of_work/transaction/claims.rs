@@ -19,7 +19,12 @@ pub async fn run_claims(
     recurring_in: &HashSet<QueueId>,
     shared: bool,
 ) -> Result<Vec<Statement>, StoreError> {
-    let wanted = wanted(work, requests);
+    let counted_max = if shared {
+        COUNTED_MAX_SHARED
+    } else {
+        COUNTED_MAX
+    };
+    let (wanted, uncounted) = wanted(work, requests, counted_max);
     // If running jobs are limited, servers count and claim one after the other.
     if shared && let Some(lock) = UnitOfWork::lock_limited_queues(&wanted) {
         connection.run(vec![lock]).await?;
@@ -41,6 +46,9 @@ pub async fn run_claims(
         };
         let answers = answers.into_iter().skip(before);
         let mut due = work.take_candidates(&wanted, recurring_in, answers)?;
+        uncounted
+            .iter()
+            .for_each(|queue| work.leave_for_later(*queue));
         let firsts = first_queues(work, requests, &wanted);
         let turn = usize::try_from(work.now.0).unwrap_or_default();
         let start = firsts.get(turn % firsts.len().max(1)).copied();
@@ -108,9 +116,20 @@ fn first_queues(
     firsts.collect()
 }
 
-/// The jobs that the claims request per queue.
-fn wanted(work: &UnitOfWork, requests: &[WriteRequest]) -> Vec<WantedJobs> {
+/// Running jobs that a transaction counts for the concurrency limits of queues: on SQLite, and on Postgres, which looks
+/// up the row of each.
+const COUNTED_MAX: usize = 200_000;
+const COUNTED_MAX_SHARED: usize = 20_000;
+
+/// The jobs that the claims request per queue. Also the queues whose running jobs would have to be counted beyond
+/// `counted_max`, of which the claims get jobs in a later transaction.
+fn wanted(
+    work: &UnitOfWork,
+    requests: &[WriteRequest],
+    counted_max: usize,
+) -> (Vec<WantedJobs>, HashSet<QueueId>) {
     let mut wanted: Vec<WantedJobs> = Vec::new();
+    let (mut uncounted, mut counted) = (HashSet::new(), 0);
     let mut places = HashMap::<QueueId, usize, RandomState>::default();
     let waiting = requests.iter().filter(|request| claims(request));
     let all = waiting.flat_map(|request| &request.needs.claim);
@@ -126,15 +145,27 @@ fn wanted(work: &UnitOfWork, requests: &[WriteRequest]) -> Vec<WantedJobs> {
         else {
             continue;
         };
-        let place = *places.entry(queue.id).or_insert(wanted.len());
-        match wanted.get_mut(place) {
-            Some(wanted) => wanted.count += count,
-            None => wanted.push(WantedJobs {
-                queue: queue.id,
-                count: *count,
-                limit: work.config.concurrency_max(&queue.key),
-            }),
+        if uncounted.contains(&queue.id) {
+            continue;
         }
+        let place = *places.entry(queue.id).or_insert(wanted.len());
+        if let Some(wanted) = wanted.get_mut(place) {
+            wanted.count += count;
+            continue;
+        }
+        let limit = work.config.concurrency_max(&queue.key);
+        let running_max = limit.unwrap_or_default();
+        if running_max > 0 && counted > 0 && counted + running_max > counted_max {
+            places.remove(&queue.id);
+            uncounted.insert(queue.id);
+            continue;
+        }
+        counted += running_max;
+        wanted.push(WantedJobs {
+            queue: queue.id,
+            count: *count,
+            limit,
+        });
     }
-    wanted
+    (wanted, uncounted)
 }

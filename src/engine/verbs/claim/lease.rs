@@ -19,6 +19,8 @@ pub struct Claimed {
     pub jobs: Vec<Job>,
     /// More jobs are available, which this transaction did not load.
     pub has_more: bool,
+    /// A queue already has as many running jobs as its concurrency limit allows.
+    pub is_full: bool,
     /// Where a round-robin claim continues.
     pub round: Option<Round>,
 }
@@ -39,8 +41,6 @@ pub struct TransactionLimits {
     pub room: usize,
     /// The claim ends after it, even without a job.
     pub is_last: bool,
-    /// How many of the claim's queues it visits.
-    pub queues: usize,
 }
 
 /// Leases up to `count` jobs to the worker. Round robin starts with the first queue.
@@ -59,15 +59,20 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) ->
         Order::Ordered => claim_in_order(work, claim, limits),
         Order::RoundRobin => claim_in_turn(work, claim, limits),
     };
-    claimed.has_more |= claim.queues.iter().any(|queue| has_more(work, queue));
+    let ids = || {
+        claim
+            .queues
+            .iter()
+            .filter_map(|queue| id_unless_paused(work, queue))
+    };
+    claimed.has_more |= ids().any(|id| work.has_more(id));
+    claimed.is_full = ids().any(|id| work.free_capacity(id) == 0);
     Ok(claimed)
 }
 
 /// Leases jobs of each queue, but of the next one only if none are left in those before it.
 fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) -> Claimed {
-    let TransactionLimits {
-        mut room, is_last, ..
-    } = limits;
+    let TransactionLimits { mut room, is_last } = limits;
     let mut jobs = Vec::<Job>::new();
     for queue in &claim.queues {
         let rest = claim.count - jobs.len();
@@ -81,27 +86,20 @@ fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimit
     Claimed {
         jobs,
         has_more: false,
+        is_full: false,
         round: None,
     }
 }
 
 /// Leases one job of each queue in turn. Ends at a queue that has more jobs than the transaction loaded for this claim,
-/// because they come before the next jobs of the queues after it, and at the first queue that it does not visit.
+/// because they come before the next jobs of the queues after it.
 fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) -> Claimed {
-    let TransactionLimits {
-        mut room,
-        is_last,
-        queues: visited,
-    } = limits;
+    let TransactionLimits { mut room, is_last } = limits;
     let (count, per_queue) = (claim.queues.len(), claim.count_per_queue());
     let mut jobs = Vec::<Job>::new();
     let (mut next, mut empty, mut last, mut is_stopped) = (0, 0, None, false);
     let mut visits = vec![0; count];
     while jobs.len() < claim.count && empty < count {
-        if next >= visited {
-            is_stopped = true;
-            break;
-        }
         let (Some(queue), Some(visits)) = (claim.queues.get(next), visits.get_mut(next)) else {
             break;
         };
@@ -123,16 +121,15 @@ fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits
         next = (next + 1) % count;
         jobs.extend(found);
     }
-    let is_left = |(n, queue): &(usize, &QueueKey)| {
-        *n >= visited || last.is_none() && visited >= count || may_have_more(work, queue)
-    };
-    let mut queues: Vec<_> = claim.queues.iter().enumerate().collect();
-    queues.rotate_left(next);
-    let left = queues.into_iter().filter(is_left);
-    let left = left.map(|(_, queue)| queue.clone()).collect();
+    let (before, after) = claim.queues.split_at_checked(next).unwrap_or_default();
+    let left = after.iter().chain(before);
+    let is_all = last.is_none() && !is_stopped;
+    let left = left.filter(|queue| is_all || may_have_more(work, queue));
+    let left = left.cloned().collect();
     Claimed {
         jobs,
         has_more: is_stopped,
+        is_full: false,
         round: Some(Round { last, left }),
     }
 }

@@ -11,7 +11,7 @@ use crate::engine::verbs::leases::announce_lost_lease;
 use crate::engine::worker_results::RunResult;
 
 impl Engine {
-    /// Ends the leases of jobs, which become the first in their queues.
+    /// Ends the leases of jobs, which then come before all waiting jobs of their queues.
     pub async fn time_out(&self, keys: Vec<JobKey>, now: Option<Time>) -> ItemResults<()> {
         let need = |needs: &mut Needs, key: &JobKey| {
             needs.job(key);
@@ -21,7 +21,7 @@ impl Engine {
     }
 }
 
-/// Ends a job's lease without using up a retry. The job becomes the first in its queue.
+/// Ends a job's lease without using up a retry. The job then comes before all waiting jobs of its queue.
 ///
 /// # Errors
 /// [`Error::NoSuchJob`], [`Error::NotRunning`].

@@ -7,6 +7,7 @@ use super::{Call, CallResult, Dialect, GRACE_S, integer, only};
 use crate::engine::{
     Claim, Engine, Error, Fail, LeaseHolder, NextQueue, Put, QueueKey, Retry, Time,
 };
+use crate::memory::Reserved;
 use crate::protocol::redis::resp::Reply;
 
 /// The name of the command in messages.
@@ -24,6 +25,8 @@ pub struct Puts {
     now: Option<Time>,
     jobs: Vec<Put>,
     bytes: usize,
+    /// The memory of the commands.
+    reserved: Vec<Reserved>,
 }
 
 impl Puts {
@@ -40,7 +43,21 @@ impl Puts {
             now: call.now,
             bytes: text_bytes(&put),
             jobs: vec![put],
+            reserved: Vec::new(),
         })
+    }
+
+    /// These, with the memory that their command has reserved.
+    pub fn with(mut self, reserved: Reserved) -> Puts {
+        if reserved.bytes() > 0 {
+            self.reserved.push(reserved);
+        }
+        self
+    }
+
+    #[cfg(test)]
+    pub fn reserved_bytes(&self) -> usize {
+        self.reserved.iter().map(Reserved::bytes).sum()
     }
 
     /// Adds the jobs of the next command. Returns them if they cannot go to the engine together with these.
@@ -54,6 +71,7 @@ impl Puts {
         }
         self.bytes += next.bytes;
         self.jobs.extend(next.jobs);
+        self.reserved.extend(next.reserved);
         None
     }
 
@@ -234,6 +252,7 @@ mod tests {
                 now: None,
                 bytes: text_bytes(&put),
                 jobs: vec![put],
+                reserved: Vec::new(),
             }
         };
         let is_together = |mut one: Puts, other: Puts| one.add(other).is_none();

@@ -193,7 +193,7 @@ fn job_row(
                 {job_link(job)}
                 {job.klass.clone().map(|klass| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">{klass}</span> })}
                 {job.is_timed_out()
-                    .then(|| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">"timed out, first in line"</span> })}
+                    .then(|| view! { <span class="block text-xs leading-4 text-muted wrap-anywhere">"timed out, before other waiting jobs"</span> })}
                 {(list == JobList::Found && !job.tags.is_empty())
                     .then(|| view! { <span class="mt-0.5 block">{job.tags.iter().take(TAGS_LISTED).map(|tag| tag_link(tag)).collect_view()}</span> })}
             </th>

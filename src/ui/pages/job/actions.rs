@@ -120,7 +120,7 @@ fn complete_dialog(job: &JobView, request: &PageRequest) -> AnyView {
 fn priority_form(job: &JobView, request: &PageRequest) -> AnyView {
     let effect = match job.row.state {
         _ if job.row.is_timed_out() => {
-            "The job stays first in line; the priority applies the next time it waits in its queue."
+            "The job stays before all other waiting jobs; the priority applies the next time it waits in its queue."
         }
         EffectiveState::Waiting => "Its position in the queue changes immediately.",
         _ => "The priority applies once the job waits in its queue.",
@@ -190,7 +190,7 @@ fn time_out(id: &str, worker: &str, request: &PageRequest) -> AnyView {
         danger: true,
         title: "Time out this job?".to_owned(),
         text: format!(
-            "{worker} loses its lease and can no longer complete the job. The job becomes first in line in its queue and keeps its retries."
+            "{worker} loses its lease and can no longer complete the job. The job goes before all waiting jobs of its queue and keeps its retries."
         ),
         action: TimeOut::PATH,
         fields: vec![("id", id.to_owned()), ("back", request.here())],

@@ -51,7 +51,7 @@ pub enum SearchOrder {
     Priority,
     /// Fewest retries left first.
     Retries,
-    /// By the time that a list shows, earliest first.
+    /// By the time in the column *When*, earliest first.
     Time,
     Queue,
     Class,

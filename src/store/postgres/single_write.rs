@@ -1,6 +1,7 @@
-//! Groups that begin late. While no other server is known, a group needs no transaction around its statements: each read
-//! is a statement of its own, and all writes are one statement, which also compares the revision, the time, the versions
-//! of the jobs and the number of changed rows. So a put takes one round trip, not three.
+//! Groups whose writes are a single statement. While no other server is known, a group needs no transaction around its
+//! statements: each read is a statement of its own, and all writes are one statement, which also compares the revision,
+//! the time, the versions of the jobs and the number of changed rows. So a put takes one round trip, not three. Such a
+//! group *begins late* (`Begin::Late`).
 //!
 //! Another server may have started without notice, or the machine was suspended. Then the comparison fails, nothing is
 //! written, and the group runs again in a transaction.
