@@ -130,14 +130,15 @@ impl Reserved {
         }
     }
 
-    /// Reserves memory for something that grows: more, if less than `bytes` are reserved. Waits up to 2 s.
+    /// Reserves memory for data that grows and exists already: more, if less than `bytes` are reserved. Waits up to 2 s,
+    /// but not if too much such data waits.
     ///
     /// # Errors
     /// [`Busy`].
     pub async fn grow_to(&mut self, bytes: usize) -> Result<(), Busy> {
         let missing = bytes.saturating_sub(self.bytes());
         if missing > 0 {
-            self.add(acquire(missing.max(GROWTH_MIN)).await?);
+            self.add(acquire_occupied(missing.max(GROWTH_MIN), None).await?);
         }
         Ok(())
     }
@@ -408,6 +409,15 @@ pub async fn fit_response(bytes: u64) -> Result<(), Busy> {
 /// [`Busy`].
 pub async fn reserve_until_dropped(bytes: usize) -> Result<Reserved, Busy> {
     Ok(Reserved(Some(acquire(bytes).await?)))
+}
+
+/// Like [`reserve_until_dropped`], for data that exists already. Fails at once if it would wait, and too much such data
+/// waits.
+///
+/// # Errors
+/// [`Busy`].
+pub async fn reserve_parsed(bytes: usize) -> Result<Reserved, Busy> {
+    Ok(Reserved(Some(acquire_occupied(bytes, None).await?)))
 }
 
 /// Like [`reserve_until_dropped`], for data of this size and a copy of it, if the data has more than [`SMALL_MAX`].

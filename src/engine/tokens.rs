@@ -1,4 +1,4 @@
-//! Tokens: access to namespaces. Every request needs them, so `cache.rs` caches the table `tokens`. Only hashes are
+//! Tokens of lmstfy: access to namespaces. Every lmstfy request needs one, so `cache.rs` caches the table `tokens`. Only hashes are
 //! stored, so neither the database nor the memory reveals a secret.
 
 pub mod cache;

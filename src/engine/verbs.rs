@@ -38,31 +38,64 @@ impl Engine {
         need: impl Fn(&mut Needs, &I),
         verb: impl FnMut(&mut UnitOfWork, &I) -> Result<T> + Clone + Send + 'static,
     ) -> ItemResults<T> {
-        let mut results = Vec::with_capacity(items.len());
         let items = Arc::new(items);
-        let (mut done, mut max) = (0, EACH_MAX);
-        while done < items.len() {
-            let (needs, range) = next_needs(&items, done, max, &need);
-            let (count, next) = (range.len(), range.end);
-            let (some, mut verb) = (Arc::clone(&items), verb.clone());
-            let verbs = move |work: &mut UnitOfWork| {
-                let some = some.get(range.clone()).unwrap_or_default().iter();
-                Ok(some.map(|item| verb(work, item)).collect::<Vec<_>>())
-            };
-            match self.write(needs, now, count, verbs).await {
-                Ok(some) => {
-                    results.extend(some);
-                    done = next;
-                }
-                Err(Error::Oversized) if count > 1 => max = count / 2,
-                Err(error) if results.is_empty() => return Err(error),
-                Err(error) => {
-                    results.extend((done..items.len()).map(|_| Err(error.clone())));
-                    done = items.len();
-                }
+        let mut verb = verb;
+        let each = move |work: &mut UnitOfWork, items: &[I]| {
+            Ok(items.iter().map(|item| verb(work, item)).collect())
+        };
+        let (mut results, error) = self.in_batches(&items, now, need, each).await;
+        match error {
+            None => Ok(results),
+            Some(error) if results.is_empty() => Err(error),
+            Some(error) => {
+                let left = results.len()..items.len();
+                results.extend(left.map(|_| Err(error.clone())));
+                Ok(results)
             }
         }
-        Ok(results)
+    }
+
+    /// Like [`Engine::apply_in_batches`], but ends with the first error, so that no further ones are kept.
+    async fn apply_until_error<I: Send + Sync + 'static, T: Send + 'static>(
+        &self,
+        items: Vec<I>,
+        now: Option<Time>,
+        need: impl Fn(&mut Needs, &I),
+        verb: impl FnMut(&mut UnitOfWork, &I) -> Result<T> + Clone + Send + 'static,
+    ) -> Result<Vec<T>> {
+        let mut verb = verb;
+        let each = move |work: &mut UnitOfWork, items: &[I]| {
+            items.iter().map(|item| verb(work, item)).collect()
+        };
+        let (results, error) = self.in_batches(&Arc::new(items), now, need, each).await;
+        error.map_or(Ok(results), Err)
+    }
+
+    /// Runs `verbs` on the items, split over transactions. It returns one result per item. Also returns the error that
+    /// ended it before all items were done.
+    async fn in_batches<I: Send + Sync + 'static, R: Send + 'static>(
+        &self,
+        items: &Arc<Vec<I>>,
+        now: Option<Time>,
+        need: impl Fn(&mut Needs, &I),
+        verbs: impl FnMut(&mut UnitOfWork, &[I]) -> Result<Vec<R>> + Clone + Send + 'static,
+    ) -> (Vec<R>, Option<Error>) {
+        let mut results = Vec::with_capacity(items.len());
+        let mut max = EACH_MAX;
+        while results.len() < items.len() {
+            let (needs, range) = next_needs(items, results.len(), max, &need);
+            let count = range.len();
+            let (some, mut verbs) = (Arc::clone(items), verbs.clone());
+            let verbs = move |work: &mut UnitOfWork| {
+                verbs(work, some.get(range.clone()).unwrap_or_default())
+            };
+            match self.write(needs, now, count, verbs).await {
+                Ok(some) => results.extend(some),
+                Err(Error::Oversized) if count > 1 => max = count / 2,
+                Err(error) => return (results, Some(error)),
+            }
+        }
+        (results, None)
     }
 }
 

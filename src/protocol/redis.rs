@@ -4,6 +4,7 @@
 //! commands call the engine ([`qless`]). [`pubsub`] sends events to subscribers.
 
 mod channels;
+mod command_memory;
 mod pubsub;
 mod qless;
 mod resp;

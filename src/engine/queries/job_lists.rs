@@ -192,13 +192,10 @@ impl Engine {
         args: &[Arg],
         page: OffsetPage,
     ) -> Result<MeasuredRows> {
-        match self.deep_page_permit(page).await? {
-            None => self.measured_rows(Depth::Shallow, list, args).await,
-            Some(permit) => {
-                let read = self.measured_rows(Depth::Deep, list, args);
-                holding(permit, read).await
-            }
-        }
+        let Some(permit) = self.deep_page_permit(page).await? else {
+            return self.measured_rows(Depth::Shallow, list, args).await;
+        };
+        holding(permit, self.measured_rows(Depth::Deep, list, args)).await
     }
 
     /// The IDs of the rows of a page.
@@ -284,8 +281,11 @@ impl Engine {
         list: &List,
         args: &[Arg],
     ) -> Result<Vec<Job>> {
-        let found = self.measured_rows(Depth::Shallow, &list.pages, args);
-        whole_jobs(&found.await?)
+        whole_jobs(
+            &self
+                .measured_rows(Depth::Shallow, &list.pages, args)
+                .await?,
+        )
     }
 
     async fn measured_rows(

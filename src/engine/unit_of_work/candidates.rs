@@ -173,10 +173,11 @@ impl UnitOfWork {
 
     /// Leaves the jobs of a queue to a later transaction.
     pub fn leave_for_later(&mut self, queue: QueueId) {
-        let candidates = Candidates {
+        let mut candidates = Candidates {
             has_more: true,
             ..Candidates::default()
         };
+        candidates.spawned.has_more = true;
         self.candidates.insert(queue, candidates);
     }
 

@@ -196,8 +196,7 @@ impl Engine {
                 Err(error) if jobs.is_empty() => return Err(error),
                 Err(_) => break,
             };
-            let round = batch.round.as_ref();
-            let leaves_queues = round.is_some_and(|round| round.left.len() < claim.queues.len());
+            let leaves_queues = batch.left.len() < claim.queues.len();
             let is_empty = batch.jobs.is_empty() && !leaves_queues;
             empty = if is_empty { empty + 1 } else { 0 };
             if batch.has_more && empty >= EMPTY_MAX {
@@ -211,13 +210,10 @@ impl Engine {
             let bytes = batch.jobs.iter().map(Job::text_bytes).sum::<usize>();
             room = room.saturating_sub(bytes);
             jobs.extend(batch.jobs);
-            if let (Some(turns), Some(round)) = (&round_robin, batch.round) {
-                turns.set_last(&round);
-                claim.queues = match round.left.is_empty() && jobs.is_empty() {
-                    true => turns.rotated(),
-                    false => round.left,
-                };
+            if let Some(turns) = &round_robin {
+                turns.set_last(batch.last.as_ref());
             }
+            claim.queues = batch.left;
             // These jobs are leased, so they are returned, but without memory no more are claimed.
             let is_busy = memory::reserve_large(bytes).await.is_err();
             if is_busy

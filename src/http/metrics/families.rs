@@ -414,7 +414,7 @@ fn events(out: &mut Exposition, totals: &EventTotals) {
     let mut waits = out.metric(
         "switchyard_job_wait_seconds",
         Kind::Histogram,
-        "Time from availability to claim; for qless, from the put, including delays.",
+        "Time from availability to claim; for qless, from the last put, retry or timeout, including delays; after an expired lease, from the previous claim.",
     );
     for (labels, totals) in &all {
         waits.histogram(&labels.pairs(), &totals.waits());

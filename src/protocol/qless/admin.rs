@@ -31,7 +31,7 @@ pub async fn cancel(api: Api, call: Call) -> HandlerResult {
     api.engine
         .cancel(ids.iter().map(JobKey::qless).collect(), now)
         .await?;
-    Results::of_items(ids.into_iter().map(Ok).collect(), array)
+    Results::of_items(ids.into_iter().map(Ok).collect(), array).await
 }
 
 pub async fn job(api: Api, call: Call) -> HandlerResult {

@@ -307,13 +307,16 @@ impl<'a> Envelope<'a> {
             let (items, is_array) = items(data)?;
             // The payloads and messages are copied. The items count twice, because the handlers collect what they have
             // read again.
-            let each = 2 * size_of::<Result<T, ApiError>>();
+            let each = 2 * size_of::<Result<T, ApiError>>() + ERROR_BYTES;
             memory::count(data.get().len() + items.len() * each);
             Ok((items.into_iter().map(read).collect(), is_array))
         });
         parsed.await?
     }
 }
+
+/// What the texts of an item's error occupy.
+const ERROR_BYTES: usize = 400;
 
 /// The items of `data`, and whether it is an array.
 fn items(data: &RawValue) -> Result<(Vec<&RawValue>, bool), ApiError> {

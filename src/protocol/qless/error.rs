@@ -9,6 +9,9 @@ use serde_json::{Map, Value, json};
 use crate::auth::Rejected;
 use crate::engine::{Error, QUEUES};
 
+/// The size of an error as JSON, without its texts.
+const JSON_BYTES: usize = 100;
+
 /// Why a request, or one of its items, failed.
 #[derive(Clone, Debug)]
 pub enum ApiError {
@@ -50,6 +53,18 @@ impl ApiError {
             object.extend(details);
         }
         object
+    }
+
+    /// The size of [`ApiError::to_object`] as JSON text, at most: the message and the details repeat the same texts, in
+    /// which each character can be escaped.
+    pub fn json_bytes(&self) -> usize {
+        let dependents = match self {
+            ApiError::Engine(Error::HasDependents { dependents, .. }) => {
+                dependents.iter().map(|id| 2 * id.len() + 3).sum()
+            }
+            _ => 0,
+        };
+        JSON_BYTES + 4 * self.message().len() + dependents
     }
 
     /// Whether the same request can succeed later.
@@ -191,5 +206,39 @@ impl IntoResponse for ApiError {
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         ApiError::Engine(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_an_error_is_not_underestimated() {
+        let long = "\"".repeat(255);
+        let id = long.clone();
+        let dependents = vec![long.clone(); 2_000];
+        for error in [
+            ApiError::bad("data", "wrong"),
+            Error::NoSuchJob { id: id.clone() }.into(),
+            Error::WrongWorker {
+                id: id.clone(),
+                worker: long.clone(),
+            }
+            .into(),
+            Error::WrongQueue {
+                id: id.clone(),
+                queue: long,
+            }
+            .into(),
+            Error::HasDependents { id, dependents }.into(),
+            ApiError::NoSuchOption {
+                option: "\\".repeat(255),
+            },
+        ] {
+            let json = serde_json::to_string(&error.to_object()).unwrap();
+            let (bytes, size) = (error.json_bytes(), json.len());
+            assert!(size <= bytes && bytes < 2 * size + 200, "{size}, {bytes}");
+        }
     }
 }

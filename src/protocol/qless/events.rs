@@ -40,6 +40,9 @@ const OTHERS_READY_BYTES: i64 = 16 << 10;
 /// Maximum number of streams. Each reads the database after every commit.
 const STREAMS_MAX: usize = 1_000;
 
+/// Streams that can be open although there are few connections.
+const LEAST_STREAMS: usize = 8;
+
 /// Maximum number of lists that are read and serialized at once. The memory of their events is counted only afterwards.
 const LISTS_MAX: usize = 8;
 
@@ -135,7 +138,7 @@ async fn event_stream(
     resumed: Option<i64>,
 ) -> Result<EventStream, ApiError> {
     // A client whose stream is open is not displaced by new ones. So at most a sixteenth of the connections.
-    let max = STREAMS_MAX.min(api.engine.polls_max() / 12).max(1);
+    let max = (api.engine.polls_max() / 12).clamp(LEAST_STREAMS, STREAMS_MAX);
     let open = api.streams.guard();
     if api.streams.get() > max {
         return Err(ApiError::Rejected(Rejected::Busy));

@@ -22,7 +22,7 @@ pub async fn add(api: Api, call: Call) -> HandlerResult {
         api.engine.put(queue, puts, envelope.host, now).await
     })
     .await?;
-    Results::of_items(done, array)
+    Results::of_items(done, array).await
 }
 
 /// Like [`add`], but only for existing jobs.
@@ -43,7 +43,7 @@ pub async fn requeue(api: Api, call: Call) -> HandlerResult {
         api.engine.requeue(queue, puts, client, now).await
     })
     .await?;
-    Results::of_items(done, array)
+    Results::of_items(done, array).await
 }
 
 fn read_put(item: &RawValue) -> Result<Put, ApiError> {
@@ -75,10 +75,8 @@ pub async fn heartbeat(api: Api, call: Call) -> HandlerResult {
         api.engine.heartbeat(beats, holder, now).await
     })
     .await?;
-    Results::of_items(
-        done.into_iter().map(|beat| beat.map(Seconds)).collect(),
-        array,
-    )
+    let done = done.into_iter().map(|beat| beat.map(Seconds));
+    Results::of_items(done.collect(), array).await
 }
 
 pub async fn complete(api: Api, call: Call) -> HandlerResult {
@@ -101,13 +99,14 @@ pub async fn complete(api: Api, call: Call) -> HandlerResult {
         .unzip();
     if !array {
         let state = states.into_iter().next().flatten();
-        return Ok(Results::of_items(ids, false)?.with_key("state", &state));
+        return Ok(Results::of_items(ids, false)
+            .await?
+            .with_key("state", &state));
     }
     // The API document: the IDs that were marked as complete. So failed items are omitted.
     let completed: Vec<_> = ids.iter().filter_map(|id| id.as_ref().ok()).collect();
-    Ok(Results::new(&completed)
-        .with_key("states", &states)
-        .with_errors(&ids))
+    let results = Results::new(&completed).with_key("states", &states);
+    results.with_errors(&ids).await
 }
 
 /// The job, its body, and the queue that it moves to.
@@ -140,7 +139,7 @@ pub async fn fail(api: Api, call: Call) -> HandlerResult {
         Ok(with_ids(ids, api.engine.fail(fails, holder, now).await?))
     })
     .await?;
-    Results::of_items(done, array)
+    Results::of_items(done, array).await
 }
 
 fn read_failure(item: &RawValue) -> Result<Fail, ApiError> {
@@ -174,7 +173,7 @@ pub async fn retry(api: Api, call: Call) -> HandlerResult {
         api.engine.retry(retries, holder, now).await
     })
     .await?;
-    Results::of_items(done, array)
+    Results::of_items(done, array).await
 }
 
 fn holder(call: &Call, envelope: &Envelope<'_>) -> Result<LeaseHolder, ApiError> {
@@ -231,7 +230,7 @@ pub async fn run_on_items<P, T: Serialize>(
     let now = api.now(&envelope)?;
     let (items, array) = envelope.items(read).await?;
     let done = run_valid(items, async |items| method(api, items, now).await).await?;
-    Results::of_items(done, array)
+    Results::of_items(done, array).await
 }
 
 /// The IDs of the jobs.

@@ -52,7 +52,7 @@ pub async fn recur(api: Api, call: Call) -> HandlerResult {
         jobs.push(job);
     }
     let done = run_valid(jobs, async |jobs| api.engine.recur(queue, jobs, now).await).await?;
-    Results::of_items(done, array)
+    Results::of_items(done, array).await
 }
 
 /// A recurring job without its schedule, and its schedule.

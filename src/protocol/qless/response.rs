@@ -6,13 +6,14 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::call::Fields;
 use super::error::ApiError;
 use crate::engine::{
     Config, EffectiveState, Error, Event, EventKind, Failure, Job, Queues, State, Time, Tracked,
 };
+use crate::memory;
 use crate::protocol::body;
 use crate::request::ErrorCode;
 
@@ -23,26 +24,38 @@ const START: &str = "{\"results\":";
 /// further keys.
 pub struct Results {
     body: Result<String, Error>,
-    extra: Vec<(&'static str, String)>,
 }
 
 impl Results {
     pub fn new(results: &impl Serialize) -> Results {
         Results {
             body: body::text_after(START, results),
-            extra: Vec::new(),
         }
     }
 
     /// Adds a key next to `results`.
-    pub fn with_key(mut self, key: &'static str, value: &impl Serialize) -> Results {
-        self.extra.push((key, text(value)));
-        self
+    pub fn with_key(self, key: &'static str, value: &impl Serialize) -> Results {
+        self.with_long_key(key, value, 0)
+    }
+
+    /// Adds a key with a value of about this many bytes.
+    fn with_long_key(self, key: &'static str, value: &impl Serialize, bytes: usize) -> Results {
+        let with_key = |body: String| {
+            let mut body = body.into_bytes();
+            body.reserve(bytes);
+            body.extend_from_slice(format!(",\"{key}\":").as_bytes());
+            // Cannot fail: the serialized types have text keys and finite numbers.
+            serde_json::to_writer(&mut body, value).ok();
+            String::from_utf8(body).map_err(|_| Error::ResponseTooLarge)
+        };
+        Results {
+            body: self.body.and_then(with_key),
+        }
     }
 
     /// The response to one item or an array of items. For an array, `results` has one entry per item, `false` for a
     /// failed one, and `errors` is added if any failed. The error of a single item is the error of the request.
-    pub fn of_items<T: Serialize>(
+    pub async fn of_items<T: Serialize>(
         items: Vec<Result<T, ApiError>>,
         array: bool,
     ) -> Result<Results, ApiError> {
@@ -59,26 +72,38 @@ impl Results {
                 .map(|result| OrFalse(*result))
                 .collect::<Vec<_>>(),
         );
-        Ok(results.with_errors(&items))
+        results.with_errors(&items).await
     }
 
-    /// Adds `errors`, with one entry per item, if any failed.
-    pub fn with_errors<T>(self, items: &[Result<T, ApiError>]) -> Results {
+    /// Adds `errors`, with one entry per item, if any failed. Reserves memory for them.
+    pub async fn with_errors<T>(self, items: &[Result<T, ApiError>]) -> Result<Results, ApiError> {
         if items.iter().all(Result::is_ok) {
-            return self;
+            return Ok(self);
         }
-        body::process(items.len() * ERROR_BYTES, || {
-            let errors: Vec<Option<Map<String, Value>>> = items
-                .iter()
-                .map(|item| item.as_ref().err().map(ApiError::to_object))
-                .collect();
-            self.with_key("errors", &errors)
-        })
+        let errors = || items.iter().filter_map(|item| item.as_ref().err());
+        let bytes = body::process(items.len() * ERROR_BYTES, || {
+            errors().map(ApiError::json_bytes).sum::<usize>()
+        });
+        if memory::reserve_large(bytes).await.is_err() {
+            return Err(Error::Busy.into());
+        }
+        let process = || self.with_long_key("errors", &Errors(items), bytes);
+        Ok(body::process(bytes, process))
     }
 }
 
 /// About the size of an error in a response, in bytes.
 const ERROR_BYTES: usize = 100;
+
+/// The errors of items; null for the others.
+struct Errors<'a, T>(&'a [Result<T, ApiError>]);
+
+impl<T> Serialize for Errors<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let error = |item: &'_ Result<T, ApiError>| item.as_ref().err().map(ApiError::to_object);
+        serializer.collect_seq(self.0.iter().map(error))
+    }
+}
 
 /// A result, or `false`.
 struct OrFalse<'a, T>(Option<&'a T>);
@@ -102,16 +127,11 @@ const RETRY_AFTER_S: &str = "1";
 
 /// The HTTP response.
 pub fn response(outcome: Result<Results, ApiError>, started: Instant) -> Response<Body> {
-    let outcome = outcome.and_then(|Results { body, extra }| Ok((body?, extra)));
+    let outcome = outcome.and_then(|results| Ok(results.body?));
     let retry_after = outcome.as_ref().is_err_and(ApiError::is_retryable);
     let code = outcome.as_ref().err().map(ApiError::code);
     let (status, mut body) = match outcome {
-        Ok((mut body, extra)) => {
-            for (key, value) in extra {
-                body.push_str(&format!(",\"{key}\":{value}"));
-            }
-            (StatusCode::OK, body)
-        }
+        Ok(body) => (StatusCode::OK, body),
         Err(error) => {
             if let ApiError::Engine(Error::Store(error)) = &error {
                 tracing::error!(%error, "a qless request failed");

@@ -12,12 +12,10 @@ mod view;
 
 use serde::Serialize;
 
-pub use self::arguments::reserve_arguments;
 use self::arguments::{Arguments, number};
 use self::error::CommandError;
 pub use self::jobs::Puts;
 use self::view::{JobView, Table};
-use super::NO_MEMORY;
 use super::resp::{Reply, repeated};
 pub use super::scripts::Dialect;
 use crate::engine::{Engine, Error, Job, Result, Time};
@@ -105,13 +103,6 @@ pub enum CommandResult {
 }
 
 impl CommandResult {
-    fn no_memory() -> CommandResult {
-        CommandResult::Reply {
-            reply: Reply::error(NO_MEMORY),
-            publishes: false,
-        }
-    }
-
     /// An error that the script raises.
     fn refused(words: &str) -> CommandResult {
         CommandResult::Reply {
@@ -121,14 +112,11 @@ impl CommandResult {
     }
 }
 
-/// Runs a command; of `put`, it only reads the arguments. Their memory is reserved in the request of this task.
+/// Runs a command; of `put`, it only reads the arguments.
 pub async fn run(engine: &Engine, dialect: Dialect, arguments: Vec<String>) -> CommandResult {
     // Postgres cannot store it.
     if arguments.iter().any(|argument| argument.contains('\0')) {
         return CommandResult::refused("the arguments must not contain the character U+0000");
-    }
-    if reserve_arguments(&arguments).await.is_err() {
-        return CommandResult::no_memory();
     }
     let mut arguments = arguments.into_iter();
     let Some(command) = arguments.next() else {
@@ -248,7 +236,6 @@ fn integer(number: f64) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::engine_without_tasks;
     use crate::memory::{MEMORY_MAX, of_request, reserve_until_dropped};
     use crate::protocol::long_list::tests::engine_with_long_lists;
     use crate::protocol::redis::pubsub::pattern::Pattern;
@@ -280,33 +267,5 @@ mod tests {
         assert_eq!(lists().await, (true, true, true));
         drop(all);
         assert_eq!(lists().await, (false, false, false));
-    }
-
-    #[tokio::test]
-    async fn many_arguments_reserve_memory_until_the_reply_is_written() {
-        let engine = engine_without_tasks().await;
-        let run = async |command: &str, rest: Vec<String>| {
-            let mut arguments = vec![command.to_owned(), "0".to_owned()];
-            arguments.extend(rest);
-            let running = run(&engine, Dialect::Workerless, arguments);
-            let (ran, reserved) = of_request(running).await;
-            match ran {
-                CommandResult::Reply { reply, .. } => (reply.is_try_again(), reserved.bytes()),
-                CommandResult::Puts(puts) => (false, puts.with(reserved).reserved_bytes()),
-            }
-        };
-        let cancel = |jobs: usize| run("cancel", vec!["a".to_owned(); jobs]);
-        let put = |tags: usize| {
-            let tags = format!("[{}1]", "1,".repeat(tags));
-            let words = ["q", "a", "k", "{}", "0", "tags", &tags];
-            run("put", words.map(str::to_owned).to_vec())
-        };
-        assert_eq!(cancel(300).await, (false, 0));
-        assert_eq!(put(500).await, (false, 0));
-        assert_eq!(cancel(10_000).await, (false, 192 * 10_002));
-        assert_eq!(put(9_999).await, (false, 192 * 9 + 120 * 9_999));
-        let _all = reserve_until_dropped(MEMORY_MAX).await.unwrap();
-        let refused = tokio::join!(cancel(300), cancel(10_000), put(500), put(9_999));
-        assert!(!refused.0.0 && refused.1.0 && !refused.2.0 && refused.3.0);
     }
 }

@@ -111,9 +111,6 @@ async fn run_plain(
     name: &str,
     arguments: Vec<String>,
 ) -> Result<Reply, Error> {
-    if qless::reserve_arguments(&arguments).await.is_err() {
-        return Ok(Reply::error(NO_MEMORY));
-    }
     match name {
         "SCRIPT" => script(session, &arguments).await,
         "ZCARD" | "ZSCORE" | "KEYS" | "DBSIZE" => look_up(session, name, &arguments).await,
@@ -220,7 +217,7 @@ async fn run_script(
     let running = qless::run(&session.api.engine, dialect, arguments);
     let (ran, reserved) = memory::of_request(running).await;
     match ran {
-        CommandResult::Puts(puts) => Outcome::Puts(puts.with(reserved)),
+        CommandResult::Puts(puts) => Outcome::Puts(puts),
         CommandResult::Reply { reply, publishes } => {
             session.has_published |= publishes;
             fitted(session, reply, reserved).await.into()

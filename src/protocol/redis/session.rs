@@ -12,9 +12,9 @@ use super::qless::Puts;
 use super::resp::{Command, Reply, Version, repeated};
 use super::server::Outcome;
 use super::transaction::{Replies, Transaction};
-use super::{Mailbox, RedisApi, channels, server};
+use super::{Mailbox, NO_MEMORY, RedisApi, channels, command_memory, server};
 use crate::auth::{Api, PresentedCredentials};
-use crate::memory::{self, Reserved};
+use crate::memory::{self, Busy, Reserved};
 use crate::redis_clients::Client;
 use crate::secret::Hash;
 
@@ -126,11 +126,23 @@ impl Session {
             return ConnectionAction::Continue;
         };
         command.remove(0);
+        // A transaction counts the commands that it keeps.
+        let reserved = match self.transaction {
+            Some(_) => Reserved::default(),
+            None => match command_memory::reserve(&command).await {
+                Ok(reserved) => reserved,
+                Err(Busy) => {
+                    self.finish(output).await;
+                    Reply::error(NO_MEMORY).encode(self.version, output);
+                    return ConnectionAction::Continue;
+                }
+            },
+        };
         self.client.runs(&name);
         if !server::is_put(&name, &command) {
             self.finish(output).await;
         }
-        let (outcome, after) = self.outcome_of(name, command, is_anonymous).await;
+        let (outcome, after) = self.outcome_of(name, command, reserved, is_anonymous).await;
         let after = match self.wrong_tokens >= WRONG_TOKENS_MAX {
             true => ConnectionAction::Close,
             false => after,
@@ -216,6 +228,7 @@ impl Session {
         &mut self,
         name: String,
         command: Command,
+        reserved: Reserved,
         is_anonymous: bool,
     ) -> (Option<Outcome>, ConnectionAction) {
         // The page of a web site can make a browser send HTTP here.
@@ -262,15 +275,19 @@ impl Session {
                 (reply.map(Outcome::Reply), ConnectionAction::Continue)
             }
             _ => (
-                Some(self.run_one(&name, command).await),
+                Some(self.run_one(&name, command, reserved).await),
                 ConnectionAction::Continue,
             ),
         }
     }
 
-    async fn run_one(&mut self, name: &str, command: Command) -> Outcome {
+    /// Runs a command that has reserved this memory.
+    async fn run_one(&mut self, name: &str, command: Command, reserved: Reserved) -> Outcome {
         match texts(command) {
-            Ok(arguments) => server::run(self, name, arguments).await,
+            Ok(arguments) => match server::run(self, name, arguments).await {
+                Outcome::Puts(puts) => Outcome::Puts(puts.with(reserved)),
+                reply @ Outcome::Reply(_) => reply,
+            },
             Err(refused) => refused.into(),
         }
     }
@@ -296,13 +313,16 @@ impl Session {
             if !server::is_put(&name, &command) {
                 self.run_puts(&mut replies.all).await;
             }
-            if replies.have_room().await {
-                let outcome = self.run_one(&name, command).await;
-                self.add(outcome, &mut replies.all).await;
-            } else {
+            if !replies.have_room().await {
                 self.run_puts(&mut replies.all).await;
                 replies.refuse();
+                continue;
             }
+            let outcome = match command_memory::reserve(&command).await {
+                Ok(reserved) => self.run_one(&name, command, reserved).await,
+                Err(Busy) => Reply::error(NO_MEMORY).into(),
+            };
+            self.add(outcome, &mut replies.all).await;
         }
         self.run_puts(&mut replies.all).await;
         self.reserved.push(replies.reserved);

@@ -230,6 +230,9 @@ fn event(kind: &'static str, snapshot: &Snapshot, now: i64) -> Event {
 /// Maximum number of streams per session, per key, or per address of guests (for IPv6, per network).
 const STREAMS_MAX: usize = 128;
 
+/// Streams that can be open although there are few connections.
+const LEAST_STREAMS: usize = 8;
+
 /// The open streams.
 #[derive(Clone)]
 struct Streams {
@@ -257,7 +260,7 @@ impl Streams {
     fn of(engine: &Engine) -> Streams {
         Streams {
             open: Arc::default(),
-            max: (engine.polls_max() / 6).max(2),
+            max: (engine.polls_max() / 6).max(LEAST_STREAMS),
         }
     }
 

@@ -301,11 +301,19 @@ mod tests {
         Dashboard::new(engine, Assets::load(), &auth, None, false, clients, stop)
     }
 
+    fn user() -> Principal {
+        let (name, role) = ("ada".to_owned(), crate::auth::Role::Viewer);
+        Principal {
+            identity: crate::auth::Identity { name, role },
+            method: crate::auth::AuthMethod::Key,
+        }
+    }
+
     #[tokio::test]
     async fn a_refresh_that_got_no_page_says_when_to_try_again() {
         let share = middleware::from_fn_with_state(dashboard().await, share);
         let routes = Router::new().fallback(async || "not a page").layer(share);
-        let request = Request::get("/ui").header(REFRESH, "1");
+        let request = Request::get("/ui").header(REFRESH, "1").extension(user());
         let request = request.body(Body::empty()).unwrap();
         let response = routes.oneshot(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
@@ -329,7 +337,7 @@ mod tests {
         let share = middleware::from_fn_with_state(dashboard.clone(), share);
         let routes = Router::new().fallback(page).layer(share);
         let refresh = async |base: Option<&str>| {
-            let request = Request::get("/ui").header(REFRESH, "1");
+            let request = Request::get("/ui").header(REFRESH, "1").extension(user());
             let request = match base {
                 Some(base) => request.header(BASE, base),
                 None => request,
@@ -350,7 +358,8 @@ mod tests {
         let (known, _) = delta.split_once('\n').unwrap();
         let mut slots = Vec::new();
         for _ in 0..8 {
-            slots.push(dashboard.page_slots.take(None, None, false).await);
+            let user = user();
+            slots.push(dashboard.page_slots.take(Some(&user), None, false).await);
         }
         assert!(slots.iter().all(Result::is_ok));
         tokio::time::pause();
@@ -364,6 +373,25 @@ mod tests {
         assert_eq!(large, StatusCode::SERVICE_UNAVAILABLE);
         drop(slots);
         assert_eq!(refresh(Some(known)).await.0, StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn requests_without_a_user_are_not_shared() {
+        let dashboard = dashboard().await;
+        let share = middleware::from_fn_with_state(dashboard.clone(), share);
+        let routes = Router::new()
+            .fallback(async || Html("sign in"))
+            .layer(share);
+        for (user, shared) in [(None, 0), (Some(user()), 1)] {
+            let mut request = Request::get("/ui/login").header(REFRESH, "1");
+            if let Some(user) = user {
+                request = request.extension(user);
+            }
+            let request = request.body(Body::empty()).unwrap();
+            let response = routes.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status(), StatusCode::OK);
+            assert_eq!(dashboard.rendered_pages.0.lock().unwrap().len(), shared);
+        }
     }
 
     fn row(n: u32) -> String {

@@ -107,7 +107,7 @@ fn content(view: &DailyStatsView) -> AnyView {
             },
             "Wait time",
             match protocol {
-                Protocol::Qless => "From adding a job until a worker claims it, including delays. Counted on the day of the claim.",
+                Protocol::Qless => "From when a job is put, retried or timed out until a worker claims it, including delays and dependencies; after an expired lease, from the previous claim. Counted on the day of the claim.",
                 Protocol::Lmstfy | Protocol::Relay | Protocol::Jobq => "From when a job becomes available until it is claimed. Counted on the day of the claim.",
             },
             "No jobs were claimed on this day.",

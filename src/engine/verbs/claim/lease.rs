@@ -21,16 +21,10 @@ pub struct Claimed {
     pub has_more: bool,
     /// A queue already has as many running jobs as its concurrency limit allows.
     pub is_full: bool,
-    /// Where a round-robin claim continues.
-    pub round: Option<Round>,
-}
-
-/// The end of a transaction of a round-robin claim.
-pub struct Round {
-    /// The queue of the last job.
+    /// The queue of the last job of a round-robin claim.
     pub last: Option<QueueKey>,
-    /// The queues that may have more jobs, starting with the one whose turn it is; all of them if all were visited and
-    /// none had a job.
+    /// Where the claim continues: the queues that may have more jobs, in order; for round robin, starting with the one
+    /// whose turn it is. All of them if all were visited and none had a job.
     pub left: Vec<QueueKey>,
 }
 
@@ -74,12 +68,14 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) ->
 fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) -> Claimed {
     let TransactionLimits { mut room, is_last } = limits;
     let mut jobs = Vec::<Job>::new();
-    for queue in &claim.queues {
+    let mut left = claim.queues.as_slice();
+    for (place, queue) in claim.queues.iter().enumerate() {
         let rest = claim.count - jobs.len();
         jobs.extend(claim_from_queue(work, claim, queue, rest, &mut room));
         // Jobs that the transaction did not load come before those of the next queues. But if the last transaction still
         // got none of this queue, jobs of others are better than no job.
         if has_more(work, queue) && !(is_last && jobs.is_empty()) {
+            left = claim.queues.get(place..).unwrap_or_default();
             break;
         }
     }
@@ -87,7 +83,8 @@ fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimit
         jobs,
         has_more: false,
         is_full: false,
-        round: None,
+        last: None,
+        left: left.to_vec(),
     }
 }
 
@@ -130,7 +127,8 @@ fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits
         jobs,
         has_more: is_stopped,
         is_full: false,
-        round: Some(Round { last, left }),
+        last,
+        left,
     }
 }
 

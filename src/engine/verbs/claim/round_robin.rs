@@ -5,7 +5,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::engine::model::job::QueueKey;
-use crate::engine::verbs::claim::lease::Round;
 use crate::engine::verbs::claim::{Claim, Order};
 
 /// Combinations of worker and queues that are remembered.
@@ -61,21 +60,15 @@ impl Turns<'_> {
             worker_and_queues,
             queues: claim.queues.clone(),
         };
-        claim.queues = turns.rotated();
+        let next = of.next(worker_and_queues) % claim.queues.len();
+        claim.queues.rotate_left(next);
         Some(turns)
     }
 
-    /// The queues, starting with the one whose turn it is.
-    pub fn rotated(&self) -> Vec<QueueKey> {
-        let mut queues = self.queues.clone();
-        queues.rotate_left(self.of.next(self.worker_and_queues) % self.queues.len());
-        queues
-    }
-
     /// Has the worker's next claim start after the queue of the last job.
-    pub fn set_last(&self, round: &Round) {
+    pub fn set_last(&self, last: Option<&QueueKey>) {
         let of_last = |last: &QueueKey| self.queues.iter().position(|queue| queue == last);
-        if let Some(last) = round.last.as_ref().and_then(of_last) {
+        if let Some(last) = last.and_then(of_last) {
             let next = (last + 1) % self.queues.len();
             self.of.set(self.worker_and_queues, next);
         }

@@ -1,4 +1,4 @@
-//! Cancel: deletes jobs, all or none.
+//! Cancel: deletes jobs, all or none if they fit into one transaction.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -22,7 +22,8 @@ const CHECKED_MAX: usize = 50;
 impl Engine {
     /// Cancels all of the jobs, or none if one cannot be canceled (qless-core's `cancel`). More than [`EACH_MAX`] jobs,
     /// and jobs that are too large for one transaction, are canceled in several: all are checked first, and dependents
-    /// are deleted before the jobs they depend on. Only a concurrent change by another client can then leave some jobs.
+    /// are deleted before the jobs they depend on. A crash, or a concurrent change by another client, can then leave
+    /// some jobs.
     ///
     /// # Errors
     /// [`AlreadyComplete`, `HasDependents`, `TooMany`](crate::engine::Error).
@@ -58,15 +59,13 @@ impl Engine {
             needs.keeps_dependencies = true;
         };
         for keys in keys.chunks(EACH_MAX) {
-            let checked = self.apply_in_batches(keys.to_vec(), now, need_first, check.clone());
-            let checked = checked.await?.into_iter().collect::<Result<Vec<_>>>();
-            drop(checked?);
+            let checked = self.apply_until_error(keys.to_vec(), now, need_first, check.clone());
+            drop(checked.await?);
         }
         let (mut checked, mut dependencies) = (Vec::with_capacity(keys.len()), 0);
         for keys in keys.chunks(CHECKED_MAX) {
-            let dependents = self.apply_in_batches(keys.to_vec(), now, Needs::job, check.clone());
+            let dependents = self.apply_until_error(keys.to_vec(), now, Needs::job, check.clone());
             for dependents in dependents.await? {
-                let dependents = dependents?;
                 dependencies += dependents.len();
                 checked.push(dependents);
             }

@@ -9,51 +9,11 @@ use serde::de::{Deserializer, IgnoredAny, Visitor};
 use super::error::CommandError;
 use crate::budget::UpTo;
 use crate::engine::{JobKey, NAME_BYTES_MAX, OffsetPage, QueueKey, Time, invalid_class_reason};
-use crate::memory::{self, Busy, SMALL_MAX};
 use crate::protocol::body;
 use crate::protocol::qless::{ITEMS_MAX, invalid_name_reason};
 
 /// Default number of entries in a page (qless-core, Failed, Jobs, Tag).
 const PAGE: f64 = 25.0;
-
-/// What an argument can occupy besides its text in the bytes that have arrived: that text, a key of a job, its copies
-/// while a verb runs, and a reply.
-const ARGUMENT_BYTES: usize = 192;
-
-/// What a name in a list can occupy, with its copy.
-const NAME_BYTES: usize = 120;
-
-/// Reserves the memory that the parsed arguments of a command occupy, if it is not small, until the reply is written.
-///
-/// # Errors
-/// [`Busy`].
-pub async fn reserve_arguments(arguments: &[String]) -> Result<(), Busy> {
-    match parsed_bytes(arguments) {
-        bytes if bytes > SMALL_MAX => memory::reserve(bytes).await,
-        _ => Ok(()),
-    }
-}
-
-/// The memory that these arguments can occupy, not counting their texts.
-fn parsed_bytes(arguments: &[String]) -> usize {
-    let lists = || {
-        arguments
-            .iter()
-            .filter(|text| text.trim_ascii_start().starts_with('['))
-    };
-    // A name and its comma have two bytes.
-    let names_max = lists().map(|list| list.len() / 2).sum::<usize>();
-    let base = ARGUMENT_BYTES * arguments.len();
-    if base + NAME_BYTES * names_max <= SMALL_MAX {
-        return base;
-    }
-    let names = |list: &String| {
-        memchr::memchr_iter(b',', list.as_bytes())
-            .take(ITEMS_MAX)
-            .count()
-    };
-    base + NAME_BYTES * lists().map(names).sum::<usize>()
-}
 
 /// The arguments that have not been read.
 pub struct Arguments {
@@ -404,24 +364,4 @@ pub fn number(text: &str) -> Option<f64> {
 )]
 fn whole(number: f64, max: usize) -> usize {
     number.clamp(0.0, max as f64) as usize
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_and_names_in_lists_occupy_more_than_their_text() {
-        let bytes = |arguments: &[&str]| {
-            let arguments: Vec<String> = arguments.iter().map(|&it| it.to_owned()).collect();
-            parsed_bytes(&arguments)
-        };
-        let list = |names: usize| format!(" [{}1]", "1,".repeat(names));
-        assert_eq!(bytes(&[]), 0);
-        assert_eq!(bytes(&["a"; 10]), 1_920);
-        assert_eq!(bytes(&["a", &list(500)]), 384, "small");
-        assert_eq!(bytes(&["a", &list(600)]), 384 + 72_000);
-        assert_eq!(bytes(&[&list(20_000), &list(1)]), 384 + 1_200_120);
-        assert_eq!(bytes(&[&"1,".repeat(20_000)]), 192, "no list");
-    }
 }

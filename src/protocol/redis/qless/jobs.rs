@@ -47,17 +47,12 @@ impl Puts {
         })
     }
 
-    /// These, with the memory that their command has reserved.
+    /// These, with the memory of their command.
     pub fn with(mut self, reserved: Reserved) -> Puts {
         if reserved.bytes() > 0 {
             self.reserved.push(reserved);
         }
         self
-    }
-
-    #[cfg(test)]
-    pub fn reserved_bytes(&self) -> usize {
-        self.reserved.iter().map(Reserved::bytes).sum()
     }
 
     /// Adds the jobs of the next command. Returns them if they cannot go to the engine together with these.
