@@ -127,7 +127,9 @@ async fn delete(api: Api, call: Call) -> HandlerResult {
 
 /// `PATCH /v2/queues/{queue}/jobs/{id}/run-id/{run_id}`
 async fn heartbeat(api: Api, call: Call) -> HandlerResult {
-    api.engine.heartbeat_run(call.run()?, call.state()?).await?;
+    api.engine
+        .heartbeat_run(call.run()?, call.state().await?)
+        .await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
 

@@ -98,6 +98,31 @@ async fn a_round_robin_claim_takes_one_job_in_turn_of_queues_with_concurrency_li
     assert_limits_make_no_difference(&last, &[1, 5]).await;
 }
 
+/// Of the second queue, there are more jobs than the transaction has memory for.
+#[tokio::test]
+async fn an_ordered_claim_takes_all_jobs_of_the_first_queue() {
+    let engine = engine().await;
+    for (n, count, bytes) in [(0, 700, 1), (1, 300, 20 << 10)] {
+        let job = |job| Put {
+            body: "1".repeat(bytes),
+            ..new(&format!("{n}-{job:03}"))
+        };
+        for first in [0, 100, 200, 300, 400, 500, 600] {
+            let jobs = (first..count.min(first + 100)).map(job).collect();
+            let put = engine.put(queue(n), jobs, "client".to_owned(), at(0.0));
+            put.await.unwrap();
+        }
+    }
+    let claim = Claim {
+        order: Order::Ordered,
+        ..round_robin(2, 800)
+    };
+    let claimed = engine.claim(claim, at(1.0)).await.unwrap();
+    let expected = (0..700).map(|job| format!("0-{job:03}"));
+    let expected = expected.chain((0..100).map(|job| format!("1-{job:03}")));
+    assert_eq!(ids(&claimed), expected.collect::<Vec<_>>());
+}
+
 #[tokio::test]
 async fn concurrent_claims_of_queues_with_high_concurrency_limits_get_jobs() {
     let engine = engine().await;

@@ -68,13 +68,16 @@ impl CronSchedule {
     /// # Errors
     /// Why it is not valid, for people.
     pub fn new(expression: &str, zone: &str, now: Time) -> Result<CronSchedule, String> {
+        let too_long = format!("the cron expression must have at most {CRON_BYTES_MAX} bytes");
+        // Before it is split into words: spaces that are removed count only up to here.
+        if expression.len() > 16 * CRON_BYTES_MAX {
+            return Err(too_long);
+        }
         let words: Vec<&str> = expression.split_whitespace().collect();
         let (expression, zone) = (words.join(" "), zone.trim());
         let zone = if zone.is_empty() { "UTC" } else { zone };
         if expression.len() > CRON_BYTES_MAX {
-            return Err(format!(
-                "the cron expression must have at most {CRON_BYTES_MAX} bytes"
-            ));
+            return Err(too_long);
         }
         check_zone(zone)?;
         if let Err(why) = parser().parse(&expression) {

@@ -109,6 +109,11 @@ pub struct QueueKey {
 const BYTES_PER_WEIGHT: usize = 256;
 
 impl QueueKey {
+    /// The memory that the key occupies.
+    pub fn bytes(&self) -> usize {
+        size_of::<QueueKey>() + self.namespace.len() + self.name.len()
+    }
+
     /// How much the queue counts toward the maximum number of queues, because each server keeps its name.
     pub fn weight(&self) -> usize {
         1 + (self.namespace.len() + self.name.len()) / BYTES_PER_WEIGHT

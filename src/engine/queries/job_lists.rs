@@ -183,9 +183,6 @@ impl Engine {
     }
 
     /// The rows of a page, and their size.
-    ///
-    /// # Errors
-    /// [`Error::ResponseTooLarge`], [`Error::Busy`].
     pub(super) async fn page_of_rows(
         &self,
         list: &OffsetPageStatements,

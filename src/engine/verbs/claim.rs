@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::engine::Engine;
 use crate::engine::clock::Time;
-use crate::engine::error::{RESPONSE_BYTES_MAX, Result};
+use crate::engine::error::{Error, RESPONSE_BYTES_MAX, Result};
 use crate::engine::model::job::{Job, QueueKey};
 use crate::engine::subscriptions::timer::QUEUES_PER_STATEMENT;
 use crate::engine::tokens::Grant;
@@ -141,6 +141,10 @@ impl Engine {
     /// A claim on many queues first checks which of them have jobs: a transaction that queries every queue would be
     /// long, and on Postgres would take a statement per queue.
     async fn claim_from_many(&self, claim: &Claim, now: Option<Time>) -> Result<Vec<Job>> {
+        // Their names, and a copy. They are not counted while a poll waits, which has a limit of its own.
+        let bytes = claim.queues.iter().map(QueueKey::bytes).sum::<usize>();
+        let reserved = memory::reserve_with_copy(bytes).await;
+        let _reserved = reserved.map_err(|memory::Busy| Error::Busy)?;
         self.refresh_cache().await?;
         let mut jobs = Vec::new();
         for queues in claim.queues.chunks(QUEUES_PER_STATEMENT) {
@@ -196,7 +200,8 @@ impl Engine {
                 Err(error) if jobs.is_empty() => return Err(error),
                 Err(_) => break,
             };
-            let leaves_queues = batch.left.len() < claim.queues.len();
+            let left = batch.left.as_ref().map(Vec::len);
+            let leaves_queues = left.is_some_and(|left| left < claim.queues.len());
             let is_empty = batch.jobs.is_empty() && !leaves_queues;
             empty = if is_empty { empty + 1 } else { 0 };
             if batch.has_more && empty >= EMPTY_MAX {
@@ -213,7 +218,9 @@ impl Engine {
             if let Some(turns) = &round_robin {
                 turns.set_last(batch.last.as_ref());
             }
-            claim.queues = batch.left;
+            if let Some(left) = batch.left {
+                claim.queues = left;
+            }
             // These jobs are leased, so they are returned, but without memory no more are claimed.
             let is_busy = memory::reserve_large(bytes).await.is_err();
             if is_busy

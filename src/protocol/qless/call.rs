@@ -46,8 +46,8 @@ pub struct Call {
     has_body: bool,
 }
 
-/// Bytes that a short query parameter occupies: two texts, and their allocations.
-const PAIR_BYTES: usize = size_of::<(String, String)>() + 2 * fields::ALLOCATION_OVERHEAD;
+/// Bytes that a short query parameter occupies: two texts and their allocations, with spare capacity, and a copy.
+const PAIR_BYTES: usize = 2 * (size_of::<(String, String)>() + 2 * fields::ALLOCATION_OVERHEAD);
 
 impl<S: Send + Sync> FromRequest<S> for Call {
     type Rejection = ApiError;

@@ -106,7 +106,8 @@ pub async fn complete(api: Api, call: Call) -> HandlerResult {
     // The API document: the IDs that were marked as complete. So failed items are omitted.
     let completed: Vec<_> = ids.iter().filter_map(|id| id.as_ref().ok()).collect();
     let results = Results::new(&completed).with_key("states", &states);
-    results.with_errors(&ids).await
+    let errors = ids.into_iter().map(Result::err);
+    results.with_errors(errors.collect()).await
 }
 
 /// The job, its body, and the queue that it moves to.

@@ -12,6 +12,7 @@ use crate::engine::{
     CRON_INTERVAL_S, CronSchedule, Error, QueueKey, Queues, RECURRING_ID_BYTES_MAX, Recur,
     Recurring, RecurringChange, Time, check_zone,
 };
+use crate::memory;
 use crate::protocol::body;
 
 /// Maximum number of items with a cron expression in a request, because each is checked by a search for its next run.
@@ -134,7 +135,12 @@ pub async fn change(api: Api, call: Call) -> HandlerResult {
     let (id, envelope) = (call.name("id")?, call.envelope().await?);
     let now = api.now(&envelope)?;
     let data = envelope.data()?;
-    let read = body::parse(data.get().len(), || read_change(data)).await?;
+    let read = body::parse(data.get().len(), || {
+        // The payload is copied.
+        memory::count(data.get().len());
+        read_change(data)
+    });
+    let read = read.await?;
     let (mut change, schedule) = read?;
     if let Some(schedule) = schedule {
         (change.interval_s, change.cron) = scheduled(schedule, api.engine.now(now)).await?;

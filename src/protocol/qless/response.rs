@@ -65,29 +65,29 @@ impl Results {
                 None => Ok(Results::new(&Value::Null)),
             };
         }
-        let results: Vec<Option<&T>> = items.iter().map(|item| item.as_ref().ok()).collect();
-        let results = Results::new(
-            &results
-                .iter()
-                .map(|result| OrFalse(*result))
-                .collect::<Vec<_>>(),
-        );
-        results.with_errors(&items).await
+        let results: Vec<_> = items
+            .iter()
+            .map(|item| OrFalse(item.as_ref().ok()))
+            .collect();
+        let results = Results::new(&results);
+        // The results are dropped before this may wait for memory.
+        results
+            .with_errors(items.into_iter().map(Result::err).collect())
+            .await
     }
 
     /// Adds `errors`, with one entry per item, if any failed. Reserves memory for them.
-    pub async fn with_errors<T>(self, items: &[Result<T, ApiError>]) -> Result<Results, ApiError> {
-        if items.iter().all(Result::is_ok) {
+    pub async fn with_errors(self, errors: Vec<Option<ApiError>>) -> Result<Results, ApiError> {
+        if errors.iter().all(Option::is_none) {
             return Ok(self);
         }
-        let errors = || items.iter().filter_map(|item| item.as_ref().err());
-        let bytes = body::process(items.len() * ERROR_BYTES, || {
-            errors().map(ApiError::json_bytes).sum::<usize>()
+        let bytes = body::process(errors.len() * ERROR_BYTES, || {
+            errors.iter().flatten().map(ApiError::json_bytes).sum()
         });
         if memory::reserve_large(bytes).await.is_err() {
             return Err(Error::Busy.into());
         }
-        let process = || self.with_long_key("errors", &Errors(items), bytes);
+        let process = || self.with_long_key("errors", &Errors(&errors), bytes);
         Ok(body::process(bytes, process))
     }
 }
@@ -96,12 +96,15 @@ impl Results {
 const ERROR_BYTES: usize = 100;
 
 /// The errors of items; null for the others.
-struct Errors<'a, T>(&'a [Result<T, ApiError>]);
+struct Errors<'a>(&'a [Option<ApiError>]);
 
-impl<T> Serialize for Errors<'_, T> {
+impl Serialize for Errors<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let error = |item: &'_ Result<T, ApiError>| item.as_ref().err().map(ApiError::to_object);
-        serializer.collect_seq(self.0.iter().map(error))
+        let objects = self
+            .0
+            .iter()
+            .map(|error| error.as_ref().map(ApiError::to_object));
+        serializer.collect_seq(objects)
     }
 }
 

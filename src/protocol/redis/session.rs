@@ -126,17 +126,13 @@ impl Session {
             return ConnectionAction::Continue;
         };
         command.remove(0);
-        // A transaction counts the commands that it keeps.
-        let reserved = match self.transaction {
-            Some(_) => Reserved::default(),
-            None => match command_memory::reserve(&command).await {
-                Ok(reserved) => reserved,
-                Err(Busy) => {
-                    self.finish(output).await;
-                    Reply::error(NO_MEMORY).encode(self.version, output);
-                    return ConnectionAction::Continue;
-                }
-            },
+        // A transaction counts the commands that it keeps, and those of strangers are refused.
+        let is_counted = self.transaction.is_none() && !is_anonymous;
+        let reserving = command_memory::reserve(if is_counted { &command } else { &[] });
+        let Ok(reserved) = reserving.await else {
+            self.finish(output).await;
+            Reply::error(NO_MEMORY).encode(self.version, output);
+            return ConnectionAction::Continue;
         };
         self.client.runs(&name);
         if !server::is_put(&name, &command) {

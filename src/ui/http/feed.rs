@@ -276,7 +276,7 @@ impl Streams {
             return Err(Limit::OfServer);
         }
         let count = open.by_listener.entry(listener.clone()).or_default();
-        if *count >= STREAMS_MAX {
+        if *count >= STREAMS_MAX.min(self.max / 2) {
             return Err(Limit::OfListener);
         }
         *count += 1;

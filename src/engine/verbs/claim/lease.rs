@@ -19,13 +19,13 @@ pub struct Claimed {
     pub jobs: Vec<Job>,
     /// More jobs are available, which this transaction did not load.
     pub has_more: bool,
-    /// A queue already has as many running jobs as its concurrency limit allows.
+    /// All queues already have as many running jobs as their concurrency limits allow.
     pub is_full: bool,
     /// The queue of the last job of a round-robin claim.
     pub last: Option<QueueKey>,
     /// Where the claim continues: the queues that may have more jobs, in order; for round robin, starting with the one
-    /// whose turn it is. All of them if all were visited and none had a job.
-    pub left: Vec<QueueKey>,
+    /// whose turn it is, and all of them if all were visited and none had a job. `None`: with the same queues.
+    pub left: Option<Vec<QueueKey>>,
 }
 
 /// The limits of one transaction of a claim.
@@ -60,7 +60,7 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) ->
             .filter_map(|queue| id_unless_paused(work, queue))
     };
     claimed.has_more |= ids().any(|id| work.has_more(id));
-    claimed.is_full = ids().any(|id| work.free_capacity(id) == 0);
+    claimed.is_full = ids().all(|id| work.free_capacity(id) == 0);
     Ok(claimed)
 }
 
@@ -68,14 +68,17 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) ->
 fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) -> Claimed {
     let TransactionLimits { mut room, is_last } = limits;
     let mut jobs = Vec::<Job>::new();
-    let mut left = claim.queues.as_slice();
+    let mut left = None;
     for (place, queue) in claim.queues.iter().enumerate() {
         let rest = claim.count - jobs.len();
+        if rest == 0 {
+            break;
+        }
         jobs.extend(claim_from_queue(work, claim, queue, rest, &mut room));
         // Jobs that the transaction did not load come before those of the next queues. But if the last transaction still
         // got none of this queue, jobs of others are better than no job.
         if has_more(work, queue) && !(is_last && jobs.is_empty()) {
-            left = claim.queues.get(place..).unwrap_or_default();
+            left = claim.queues.get(place..).map(<[_]>::to_vec);
             break;
         }
     }
@@ -84,7 +87,7 @@ fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimit
         has_more: false,
         is_full: false,
         last: None,
-        left: left.to_vec(),
+        left,
     }
 }
 
@@ -128,7 +131,7 @@ fn claim_in_turn(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits
         has_more: is_stopped,
         is_full: false,
         last,
-        left,
+        left: Some(left),
     }
 }
 

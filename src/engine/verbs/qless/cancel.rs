@@ -11,6 +11,7 @@ use crate::engine::model::job::{JobKey, State};
 use crate::engine::unit_of_work::{Needs, UnitOfWork};
 use crate::engine::verbs::lifecycle::leave_queue;
 use crate::engine::verbs::{EACH_MAX, needs_of_jobs};
+use crate::memory::{Busy, SMALL_MAX, reserve_loaded};
 
 /// Dependencies among the jobs of one request, which are kept in memory.
 const REQUEST_DEPENDENCIES_MAX: usize = 1_000_000;
@@ -26,7 +27,7 @@ impl Engine {
     /// some jobs.
     ///
     /// # Errors
-    /// [`AlreadyComplete`, `HasDependents`, `TooMany`](crate::engine::Error).
+    /// [`AlreadyComplete`, `HasDependents`, `TooMany`, `Busy`](crate::engine::Error).
     pub async fn cancel(&self, keys: Vec<JobKey>, now: Option<Time>) -> Result<()> {
         if keys.len() > EACH_MAX {
             return self.cancel_in_parts(keys, now).await;
@@ -42,7 +43,10 @@ impl Engine {
     }
 
     /// Cancels jobs in several transactions.
-    async fn cancel_in_parts(&self, keys: Vec<JobKey>, now: Option<Time>) -> Result<()> {
+    async fn cancel_in_parts(&self, mut keys: Vec<JobKey>, now: Option<Time>) -> Result<()> {
+        let mut seen = HashSet::new();
+        keys.retain(|key| seen.insert(key.id.clone()));
+        drop(seen);
         let places = Arc::new(places(&keys));
         let known = Arc::clone(&places);
         // The place of a dependent needs less memory than its ID.
@@ -62,14 +66,21 @@ impl Engine {
             let checked = self.apply_until_error(keys.to_vec(), now, need_first, check.clone());
             drop(checked.await?);
         }
-        let (mut checked, mut dependencies) = (Vec::with_capacity(keys.len()), 0);
+        let mut checked = Vec::with_capacity(keys.len());
+        let (mut dependencies, mut reserved) = (0, 0);
         for keys in keys.chunks(CHECKED_MAX) {
             let dependents = self.apply_until_error(keys.to_vec(), now, Needs::job, check.clone());
             for dependents in dependents.await? {
                 dependencies += dependents.len();
-                checked.push(dependents);
+                checked.push(dependents.into_boxed_slice());
             }
             check_dependencies(dependencies)?;
+            let more = (dependencies - reserved) * size_of::<usize>();
+            if more > SMALL_MAX {
+                let reserving = reserve_loaded(more).await;
+                reserving.map_err(|Busy| Error::Busy)?;
+                reserved = dependencies;
+            }
         }
         let cancel = |work: &mut UnitOfWork, key: &JobKey| cancel(work, std::slice::from_ref(key));
         let keys = dependents_first(keys, &places, &checked);
@@ -77,8 +88,8 @@ impl Engine {
             needs.job(key);
             needs.deletes = true;
         };
-        let done = self.apply_in_batches(keys, now, need, cancel).await?;
-        done.into_iter().collect()
+        self.apply_until_error(keys, now, need, cancel).await?;
+        Ok(())
     }
 }
 
@@ -157,7 +168,7 @@ fn places(keys: &[JobKey]) -> HashMap<String, usize> {
 fn dependents_first(
     keys: Vec<JobKey>,
     places: &HashMap<String, usize>,
-    dependents: &[Vec<usize>],
+    dependents: &[Box<[usize]>],
 ) -> Vec<JobKey> {
     let of = |place: usize| dependents.get(place).into_iter().flatten();
     let mut order = Vec::with_capacity(keys.len());
@@ -198,7 +209,7 @@ mod tests {
             .collect();
         let places = places(&keys);
         let lists = dependents.iter().map(|(_, ids)| ids.iter());
-        let lists: Vec<Vec<usize>> = lists
+        let lists: Vec<Box<[usize]>> = lists
             .map(|ids| ids.map(|id| places[*id]).collect())
             .collect();
         let keys = dependents_first(keys, &places, &lists);
@@ -228,8 +239,8 @@ mod tests {
     fn a_chain_of_ten_thousand_is_no_deeper_than_one() {
         let ids: Vec<String> = (0..10_000).map(|n| n.to_string()).collect();
         let keys: Vec<_> = ids.iter().map(JobKey::qless).collect();
-        let mut dependents: Vec<Vec<usize>> = (1..ids.len()).map(|place| vec![place]).collect();
-        dependents.push(Vec::new());
+        let next = |place: usize| Box::from_iter((place < ids.len()).then_some(place));
+        let dependents: Vec<Box<[usize]>> = (1..=ids.len()).map(next).collect();
         let places = places(&keys);
         let found = dependents_first(keys, &places, &dependents);
         assert!(found.iter().map(|key| &key.id).eq(ids.iter().rev()));
