@@ -348,6 +348,14 @@ fn keep(more: SemaphorePermit<'static>) -> Result<(), Busy> {
     of_this_request(|request| request.reserved.add(more)).ok_or(Busy)
 }
 
+/// Keeps this memory until the response of the request of this task has been sent. Releases it in a task that serves no
+/// request.
+pub fn keep_reserved(reserved: Reserved) {
+    if let Some(permit) = reserved.0 {
+        keep(permit).ok();
+    }
+}
+
 /// Counts bytes that the request of this task occupies in its parsed form. [`parse`] reserves them.
 pub fn count(bytes: usize) {
     of_this_request(|request| request.counted = request.counted.saturating_add(bytes));

@@ -9,7 +9,7 @@ use crate::engine::model::job::QueueId;
 use crate::engine::model::long_bodies::body;
 use crate::engine::model::record::Record;
 use crate::engine::queries::batch_size::BatchSizer;
-use crate::memory::{Reserved, reserve_with_copy};
+use crate::memory::{Reserved, keep_reserved, reserve_with_copy};
 use crate::query::Hint;
 use crate::store::{Row, Statement, StoreError};
 
@@ -29,7 +29,7 @@ pub struct Batch {
     /// Whether there are no more records after these.
     pub is_last: bool,
     /// The memory of long records.
-    _reserved: Reserved,
+    reserved: Reserved,
 }
 
 /// What to read of the records of a batch.
@@ -49,8 +49,9 @@ pub enum Reservation {
 }
 
 impl Batch {
-    /// The records. Their memory is no longer reserved.
+    /// The records. The request keeps their memory until its response has been sent.
     pub fn into_records(self) -> Vec<Record> {
+        keep_reserved(self.reserved);
         self.records
     }
 }
@@ -91,7 +92,7 @@ impl Engine {
                 return Ok(Some(Batch {
                     is_last: records.len() < count,
                     records,
-                    _reserved: Reserved::default(),
+                    reserved: Reserved::default(),
                 }));
             }
             records.iter().map(size).collect()
@@ -115,7 +116,7 @@ impl Engine {
             records,
             // Fewer sizes than requested: the batch is the last, if all of it fits.
             is_last: fitting == sizes.len() && fitting < count,
-            _reserved: reserved,
+            reserved,
         }))
     }
 }

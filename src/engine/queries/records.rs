@@ -17,7 +17,7 @@ use crate::engine::queries::record_batches::{
     window_end,
 };
 use crate::engine::verbs::jobq::changes::no_such_queue;
-use crate::memory::{SMALL_MAX, reserve};
+use crate::memory::{SMALL_MAX, reserve, reserve_loaded};
 use crate::query::{Hint, Query};
 use crate::store::{Row, StoreError, grown_max};
 
@@ -144,9 +144,8 @@ impl Engine {
         let queue = self.existing_queue_id(queue).await?;
         let by_id = |part, _| by_id(queue, id, part);
         let batch = self.read_batch(1, Reservation::PerBatch, by_id).await?;
-        let record = batch.into_records().pop();
-        reserve_for_records(0, record.as_ref().map_or(0, Record::bytes)).await?;
-        Ok(record)
+        // As much is reserved as the record and its response need.
+        Ok(batch.into_records().pop())
     }
 
     /// Up to `limit` records with IDs above `after`, by ID; fewer if they are large.
@@ -191,7 +190,9 @@ impl Engine {
                 break;
             }
         }
-        reserve_for_records(0, bytes).await?;
+        if bytes > SMALL_MAX {
+            reserve(2 * bytes).await?;
+        }
         Ok(bytes)
     }
 
@@ -284,13 +285,14 @@ impl Engine {
     }
 }
 
-/// Reserves memory for records that were `before` bytes and are now `bytes`, and for the response with them.
+/// Reserves memory for records that have been read, which were `before` bytes and are now `bytes`, and for the response
+/// with them.
 ///
 /// # Errors
 /// [`Error::Busy`].
 async fn reserve_for_records(before: usize, bytes: usize) -> Result<()> {
     if bytes > SMALL_MAX {
-        reserve(2 * (bytes - before)).await?;
+        reserve_loaded(2 * (bytes - before)).await?;
     }
     Ok(())
 }
@@ -309,6 +311,7 @@ mod tests {
     use crate::engine::engine_without_tasks;
     use crate::engine::model::history::History;
     use crate::engine::queries::record_batches::WINDOW_RECORDS;
+    use crate::memory::of_request;
 
     fn record(payload: usize) -> Record {
         Record {
@@ -320,6 +323,23 @@ mod tests {
             modified: Time(0),
             created_at: Time(0),
         }
+    }
+
+    #[tokio::test]
+    async fn the_memory_of_a_large_record_stays_reserved_until_the_response_is_sent() {
+        let engine = engine_without_tasks().await;
+        let id = engine.create_queue("q").await.unwrap();
+        let queue = engine.known_queues().by_id(id).unwrap();
+        for (id, bytes, expected) in [(0, 10_000, 0), (1, 100_000, 200_000)] {
+            let payload = format!("\"{}\"", "x".repeat(bytes - 2));
+            let created = engine.create_record(&queue, payload, "null".to_owned());
+            created.await.unwrap();
+            let (found, reserved) = of_request(engine.record_by_id(&queue, id)).await;
+            assert_eq!(found.unwrap().unwrap().payload.len(), bytes);
+            let rest = reserved.bytes().checked_sub(expected);
+            assert!(rest.is_some_and(|rest| rest < 1_000), "{rest:?}");
+        }
+        engine.close().await;
     }
 
     #[tokio::test]

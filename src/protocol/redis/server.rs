@@ -82,7 +82,14 @@ pub async fn run(session: &mut Session, name: &str, arguments: Vec<String>) -> O
         _ => {
             let running = run_plain(session, name, arguments);
             match memory::of_request(running).await {
-                (Ok(reply), reserved) => Ok(fitted(session, reply, reserved).await.into()),
+                (Ok((reply, steps)), reserved) => {
+                    let steps = steps + reply.size();
+                    let reply = fitted(session, reply, reserved).await;
+                    // A transaction or a pipeline of them must not keep the thread. Not before the reply is reserved or
+                    // dropped.
+                    pace(steps).await;
+                    Ok(reply.into())
+                }
                 (Err(error), _) => Err(error),
             }
         }
@@ -105,24 +112,20 @@ async fn fitted(session: &mut Session, reply: Reply, reserved: Reserved) -> Repl
     }
 }
 
-/// Runs a command that is not a script.
+/// Runs a command that is not a script. Returns its reply, and what it cost the thread besides.
 async fn run_plain(
     session: &mut Session,
     name: &str,
     arguments: Vec<String>,
-) -> Result<Reply, Error> {
-    match name {
-        "SCRIPT" => script(session, &arguments).await,
-        "ZCARD" | "ZSCORE" | "KEYS" | "DBSIZE" => look_up(session, name, &arguments).await,
-        "FLUSHDB" | "FLUSHALL" => flush(session, name).await,
-        _ => {
-            let mut steps = 0;
-            let reply = without_database(session, name, &arguments, &mut steps);
-            // A transaction or a pipeline of them must not keep the thread.
-            pace(steps + reply.size()).await;
-            Ok(reply)
-        }
-    }
+) -> Result<(Reply, usize), Error> {
+    let mut steps = 0;
+    let reply = match name {
+        "SCRIPT" => script(session, &arguments).await?,
+        "ZCARD" | "ZSCORE" | "KEYS" | "DBSIZE" => look_up(session, name, &arguments).await?,
+        "FLUSHDB" | "FLUSHALL" => flush(session, name).await?,
+        _ => without_database(session, name, &arguments, &mut steps),
+    };
+    Ok((reply, steps))
 }
 
 /// Runs a command that needs no database. Adds what it costs besides its reply to `steps`.

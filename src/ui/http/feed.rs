@@ -268,6 +268,11 @@ impl Streams {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Maximum number of streams of one listener.
+    fn max_each(&self) -> usize {
+        STREAMS_MAX.min(self.max / 2)
+    }
+
     /// Counts a stream.
     fn open(&self, listener: Listener) -> Result<StreamGuard, Limit> {
         let mut open = self.lock();
@@ -276,7 +281,7 @@ impl Streams {
             return Err(Limit::OfServer);
         }
         let count = open.by_listener.entry(listener.clone()).or_default();
-        if *count >= STREAMS_MAX.min(self.max / 2) {
+        if *count >= self.max_each() {
             return Err(Limit::OfListener);
         }
         *count += 1;
@@ -362,12 +367,10 @@ pub async fn events(State(dashboard): State<Dashboard>, info: RequestInfo) -> Re
     let guard = match dashboard.feed.0.streams.open(Listener::of(&info)) {
         Ok(guard) => guard,
         Err(limit) => {
+            let streams = &dashboard.feed.0.streams;
             let (status, max) = match limit {
-                Limit::OfListener => (StatusCode::TOO_MANY_REQUESTS, STREAMS_MAX),
-                Limit::OfServer => (
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    dashboard.feed.0.streams.max,
-                ),
+                Limit::OfListener => (StatusCode::TOO_MANY_REQUESTS, streams.max_each()),
+                Limit::OfServer => (StatusCode::SERVICE_UNAVAILABLE, streams.max),
             };
             let why = format!("too many event streams are open; the limit is {max}\n");
             return (status, [(header::RETRY_AFTER, "15")], why).into_response();
