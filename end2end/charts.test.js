@@ -102,15 +102,20 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     await page.getByLabel("Group or message contains").fill("net::");
     await page.getByRole("button", { name: "Filter" }).click();
     await page.getByRole("main").getByRole("link", { name: "Net::Lost" }).click();
-    assert.equal(await page.getByRole("table", { name: "Failed jobs, newest first" }).locator("tbody tr").count(), done.failed);
+    const failed = page.getByRole("table", { name: "Failed jobs, newest first" }).locator("tbody tr");
+    await failed.nth(done.failed - 1).waitFor();
+    assert.equal(await failed.count(), done.failed);
     const chip = page.getByRole("link", { name: /no answer from · after · ms/ });
     const count = Number(plain(await chip.locator("span").first().textContent()));
     await chip.click();
     assert.match(page.url(), /fp=[0-9a-f]{8}/);
     assert.equal(await chip.getAttribute("aria-current"), "true");
-    assert.equal(await page.getByRole("table", { name: "Failed jobs, newest first" }).locator("tbody tr").count(), count);
+    await failed.nth(count - 1).waitFor();
+    assert.equal(await failed.count(), count);
     await page.getByRole("link", { name: "Search these jobs" }).click();
-    assert.equal(await page.getByRole("table", { name: "Matching jobs" }).locator("tbody tr").count(), count);
+    const matching = page.getByRole("table", { name: "Matching jobs" }).locator("tbody tr");
+    await matching.nth(count - 1).waitFor();
+    assert.equal(await matching.count(), count);
   });
 }
 

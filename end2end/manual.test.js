@@ -83,6 +83,7 @@ for (const { javaScriptEnabled, id, test } of dashboard.modes) {
     }
     await page.goto("/ui/operations");
     await page.getByRole("link", { name: "Complete 1 job" }).first().click();
+    await page.waitForLoadState();
     assert.equal(await page.getByRole("link", { name: "Run again…" }).count(), 0);
   });
 }

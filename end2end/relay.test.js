@@ -174,8 +174,10 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     await api.dead("twin", "twin");
     await page.goto(`/ui/dead?queue=${segment(`${own}/one`)}`);
     await page.getByRole("link", { name: `Open the dead jobs of ${own}/one` }).click();
-    assert.equal(await page.getByRole("link", { name: "twin", exact: true }).count(), 2);
-    await page.getByRole("link", { name: "twin", exact: true }).first().click();
+    const twins = page.getByRole("link", { name: "twin", exact: true });
+    await twins.nth(1).waitFor();
+    assert.equal(await twins.count(), 2);
+    await twins.first().click();
     assert.match(new URL(page.url()).pathname, /\/dead\/\d+$/);
     const first = page.url();
     assert.equal(await page.locator("#payload").textContent(), '{\n  "dead": "twin"\n}');

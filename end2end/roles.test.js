@@ -83,6 +83,7 @@ for (const javaScriptEnabled of [true, false]) {
     await row.getByText("done").waitFor();
     await page.getByLabel("Target contains").fill(id);
     await page.getByRole("button", { name: "Filter" }).click();
+    await page.waitForLoadState();
     assert.equal(await page.locator("tbody tr").count(), 1);
     await page.getByLabel("Target contains").fill("of nothing");
     await page.getByRole("button", { name: "Filter" }).click();

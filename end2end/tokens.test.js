@@ -38,6 +38,7 @@ for (const { javaScriptEnabled, how } of dashboard.modes) {
     await assert.rejects(lmstfy(url, "elsewhere", "mail", secret).size(), /401/);
 
     await page.getByRole("link", { name: ns, exact: true }).click();
+    await page.waitForLoadState();
     assert.equal(await page.getByText(secret).count(), 0, "it is shown once");
     await page.getByText("1 queue · 1 token").waitFor();
     await page.getByRole("row", { name: "the <b>mailer</b>" }).getByText(/^sha256:[0-9a-f]{16}$/).waitFor();

@@ -297,6 +297,19 @@ impl Reply {
         self.encode(Version::Resp2, output);
     }
 
+    /// Appends the reply's bytes. Drops each element of a list after it, so that a long reply does not exist twice.
+    pub fn encode_and_drop(self, version: Version, output: &mut Vec<u8>) {
+        match self {
+            Reply::List(items) => {
+                line(b'*', &items.len().to_string(), output);
+                for item in items {
+                    item.encode_and_drop(version, output);
+                }
+            }
+            reply => reply.encode(version, output),
+        }
+    }
+
     /// Appends the reply's bytes.
     pub fn encode(&self, version: Version, output: &mut Vec<u8>) {
         let is_resp3 = version == Version::Resp3;

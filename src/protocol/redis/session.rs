@@ -166,7 +166,7 @@ impl Session {
             self.mailbox.take(output);
         }
         for reply in replies {
-            reply.encode(self.version, output);
+            reply.encode_and_drop(self.version, output);
         }
     }
 

@@ -71,14 +71,14 @@ fn claim_in_order(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimit
     let mut left = None;
     for (place, queue) in claim.queues.iter().enumerate() {
         let rest = claim.count - jobs.len();
-        if rest == 0 {
-            break;
-        }
         jobs.extend(claim_from_queue(work, claim, queue, rest, &mut room));
         // Jobs that the transaction did not load come before those of the next queues. But if the last transaction still
         // got none of this queue, jobs of others are better than no job.
         if has_more(work, queue) && !(is_last && jobs.is_empty()) {
-            left = claim.queues.get(place..).map(<[_]>::to_vec);
+            // If the claim needed no more jobs, it has not come to the end of the queues before.
+            if rest > 0 {
+                left = claim.queues.get(place..).map(<[_]>::to_vec);
+            }
             break;
         }
     }
