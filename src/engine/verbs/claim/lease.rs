@@ -53,14 +53,13 @@ pub fn claim(work: &mut UnitOfWork, claim: &Claim, limits: TransactionLimits) ->
         Order::Ordered => claim_in_order(work, claim, limits),
         Order::RoundRobin => claim_in_turn(work, claim, limits),
     };
-    let ids = || {
-        claim
-            .queues
-            .iter()
-            .filter_map(|queue| id_unless_paused(work, queue))
-    };
-    claimed.has_more |= ids().any(|id| work.has_more(id));
-    claimed.is_full = ids().all(|id| work.free_capacity(id) == 0);
+    claimed.is_full = true;
+    for queue in &claim.queues {
+        if let Some(id) = id_unless_paused(work, queue) {
+            claimed.has_more |= work.has_more(id);
+            claimed.is_full &= work.free_capacity(id) == 0;
+        }
+    }
     Ok(claimed)
 }
 
