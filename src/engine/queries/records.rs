@@ -330,7 +330,7 @@ mod tests {
         let engine = engine_without_tasks().await;
         let id = engine.create_queue("q").await.unwrap();
         let queue = engine.known_queues().by_id(id).unwrap();
-        for (id, bytes, expected) in [(0, 10_000, 0), (1, 100_000, 200_000)] {
+        for (id, bytes, expected) in [(1, 10_000, 0), (2, 100_000, 200_000)] {
             let payload = format!("\"{}\"", "x".repeat(bytes - 2));
             let created = engine.create_record(&queue, payload, "null".to_owned());
             created.await.unwrap();
