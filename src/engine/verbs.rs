@@ -36,10 +36,9 @@ impl Engine {
         items: Vec<I>,
         now: Option<Time>,
         need: impl Fn(&mut Needs, &I),
-        verb: impl FnMut(&mut UnitOfWork, &I) -> Result<T> + Clone + Send + 'static,
+        mut verb: impl FnMut(&mut UnitOfWork, &I) -> Result<T> + Clone + Send + 'static,
     ) -> ItemResults<T> {
         let items = Arc::new(items);
-        let mut verb = verb;
         let each = move |work: &mut UnitOfWork, items: &[I]| {
             Ok(items.iter().map(|item| verb(work, item)).collect())
         };
@@ -61,9 +60,8 @@ impl Engine {
         items: Vec<I>,
         now: Option<Time>,
         need: impl Fn(&mut Needs, &I),
-        verb: impl FnMut(&mut UnitOfWork, &I) -> Result<T> + Clone + Send + 'static,
+        mut verb: impl FnMut(&mut UnitOfWork, &I) -> Result<T> + Clone + Send + 'static,
     ) -> Result<Vec<T>> {
-        let mut verb = verb;
         let each = move |work: &mut UnitOfWork, items: &[I]| {
             items.iter().map(|item| verb(work, item)).collect()
         };

@@ -59,7 +59,7 @@ impl UnitOfWork {
 
     /// Stores the queue as it is, so that other servers read it again.
     pub fn touch_queue(&mut self, id: QueueId) {
-        let unchanged = self.queues.by_id(id);
+        let unchanged = self.queue_by_id(id);
         if let Some(queue) = unchanged.filter(|_| !self.changed_queues.contains_key(&id)) {
             self.change_queue((*queue).clone());
         }

@@ -148,19 +148,18 @@ fn wanted(
         if uncounted.contains(&queue.id) {
             continue;
         }
-        let place = *places.entry(queue.id).or_insert(wanted.len());
-        if let Some(wanted) = wanted.get_mut(place) {
+        if let Some(wanted) = places.get(&queue.id).and_then(|it| wanted.get_mut(*it)) {
             wanted.count += count;
             continue;
         }
         let limit = work.config.concurrency_max(&queue.key);
         let running_max = limit.unwrap_or_default();
         if running_max > 0 && counted > 0 && counted + running_max > counted_max {
-            places.remove(&queue.id);
             uncounted.insert(queue.id);
             continue;
         }
         counted += running_max;
+        places.insert(queue.id, wanted.len());
         wanted.push(WantedJobs {
             queue: queue.id,
             count: *count,
